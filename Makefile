@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+# make            the programs, in build/
+# make demo       the fixture repository's tests, in a sandbox     make check   every test
+# make image      the default image                                make arch    are the layers kept?
+# make lint       clang-tidy, cppcheck, -fanalyzer, clang-format   make install DESTDIR= PREFIX=
+# SANITIZE=1 builds with ASan and UBSan in build-asan/; CC=clang builds with clang in build-clang/.
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.PHONY: all demo check check-unit check-cli image arch lint install clean deps-build deps-demo deps-test
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+BUILD   ?= build$(if $(SANITIZE),-asan)$(if $(findstring clang,$(CC)),-clang)
+PREFIX  ?= /usr/local
+VERSION := 0.1.0
+
+WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wundef \
+        -Wpointer-arith -Wcast-qual -Wwrite-strings -Wvla -Wformat=2 -Wimplicit-fallthrough
+STD  := -std=gnu17 -I. -I$(BUILD)/gen -D_GNU_SOURCE -DAGENTDOCK_VERSION='"$(VERSION)"'
+OPT  ?= -O2 -g
+ifdef SANITIZE
+HARDEN := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+LINK   := $(HARDEN)
+# libacl, libzstd, ...: libarchive brings them itself when it is linked dynamically
+ARCHIVE_LIBS := -larchive
+else
+# Static: a dynamic loader would cost each launch more than a millisecond.
+HARDEN := -fstack-protector-strong -D_FORTIFY_SOURCE=2 -ffunction-sections -fdata-sections
+LINK   := -static -Wl,--gc-sections -Wl,-z,relro,-z,now -Wl,-z,noexecstack
+ARCHIVE_LIBS := -larchive -lnettle -lacl -lattr -lz -lbz2 -llzma -lzstd -llz4 -lxml2 -licuuc -licudata -lm
+endif
+CFLAGS := $(STD) $(WARN) $(OPT) $(HARDEN) $(EXTRA_CFLAGS)
+
+# ---- what belongs to what ----
+LAYERS    := base seccomp rootfs runtime/cgroup runtime/identity runtime/network fleet runtime
+MAINS     := seccomp/compile_main.c
+layer_src  = $(filter-out $(MAINS),$(wildcard $(1)/*.c) $(wildcard $(1)/*.S))
+LIB_SRC   := $(foreach l,$(LAYERS),$(call layer_src,$(l)))
+CLI_SRC   := $(wildcard cli/*.c)
+ARC_SRC   := $(wildcard archive/*.c)
+UNIT_SRC  := $(wildcard tests/unit/*.c)
+obj        = $(patsubst %,$(BUILD)/obj/%.o,$(1))
+LIB       := $(BUILD)/libagentdock.a
+PROGRAMS  := $(addprefix $(BUILD)/,agentdock agentdock-archive agentdock-init)
+UNIT_BIN  := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SRC))
+
+all: $(PROGRAMS)
+
+$(BUILD)/obj/%.c.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/obj/%.S.o: %.S Makefile $(BUILD)/agentdock-init
+	@mkdir -p $(@D)
+	$(CC) -I. -I$(BUILD) -c -o $@ $<
+$(LIB): $(call obj,$(LIB_SRC))
+	@rm -f $@
+	ar rcs $@ $^
+
+# pid 1 of a sandbox: freestanding, so that an exec of it costs next to nothing; embedded in the others
+$(BUILD)/agentdock-init: init/init.c Makefile
+	@mkdir -p $(@D)
+	$(CC) -std=gnu17 -I. $(WARN) -Os -ffreestanding -fno-stack-protector -fno-asynchronous-unwind-tables \
+		-fno-pie -static -nostdlib -Wl,--build-id=none -Wl,-z,noexecstack -Wl,-z,norelro \
+		-Wl,-z,noseparate-code -s -o $@ $<
+
+# the built-in profile, compiled to BPF by the same code that compiles an operator's own
+POLICY_OBJ := $(call obj,$(filter-out seccomp/default.c,$(call layer_src,seccomp)) seccomp/compile_main.c $(call layer_src,base))
+$(BUILD)/seccomp-compile: $(POLICY_OBJ)
+	$(CC) $(LINK) -o $@ $^ -lseccomp -ljson-c -lcrypto
+$(BUILD)/gen/seccomp_default.inc: seccomp/profiles/default.json $(BUILD)/seccomp-compile
+	@mkdir -p $(@D)
+	$(BUILD)/seccomp-compile $< >$@
+$(BUILD)/obj/seccomp/default.c.o: $(BUILD)/gen/seccomp_default.inc
+
+$(BUILD)/agentdock: $(call obj,$(CLI_SRC)) $(LIB)
+	$(CC) $(LINK) -o $@ $^ -lseccomp -lcap -ljson-c -lcrypto
+$(BUILD)/agentdock-archive: $(call obj,$(ARC_SRC)) $(LIB)
+	$(CC) $(LINK) -o $@ $^ -lseccomp -lcap -ljson-c -lcrypto $(ARCHIVE_LIBS)
+$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -static,$(LINK)) -o $@ $^ -lcmocka -lseccomp -lcap -ljson-c -lcrypto
+
+-include $(wildcard $(BUILD)/obj/*/*.d $(BUILD)/obj/*/*/*.d)
+
+deps-build deps-demo deps-test: deps-%:
+	@packaging/debian-packages $*
+
+# ---- use ----
+image: deps-demo
+	@$(MAKE) -s all
+	@packaging/default-image $(BUILD)/agentdock
+demo: image
+	@$(BUILD)/agentdock run --fixture -- python3 -m pytest -q
+
+install: all
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/bin $(BUILD)/agentdock
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/libexec/agentdock $(BUILD)/agentdock-archive
+	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man1 $(wildcard docs/man/*.1)
+	cp -r --no-preserve=ownership fixtures $(DESTDIR)$(PREFIX)/libexec/agentdock/
+
+# ---- proof ----
+arch:
+	@tests/arch
+check: deps-test
+	@tests/check
+check-unit: $(UNIT_BIN)
+	@set -e; for t in $^; do $$t; done
+check-cli: all
+	@bats tests/cli
+lint:
+	@tests/lint
+clean:
+	rm -rf build build-asan build-clang build-lint

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Processes, clocks and the system calls that glibc 2.36 has no wrapper for. */
+#ifndef BASE_PROCESS_H
+#define BASE_PROCESS_H
+
+#include <linux/sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/* CLOCK_MONOTONIC in microseconds. */
+uint64_t clock_us(void);
+
+/* clone3(2), kernel 5.3; returns as fork(2) does, -errno on failure. */
+pid_t process_clone3(const struct clone_args *args);
+
+/*
+ * Runs ARGV (argv[0] is searched in PATH) with the environment ENVP (NULL: PATH and LC_ALL=C only),
+ * stdin from STDINFD and stdout to STDOUTFD (-1: /dev/null), and waits. All other descriptors are
+ * closed, so that a tool never inherits a sandbox's. Fails unless it exits 0; the error carries the
+ * last line that it wrote to stderr.
+ */
+int process_run(const char *const argv[], const char *const envp[], int stdinfd, int stdoutfd,
+		struct err *e);
+
+/* Waits for one child by pidfd; returns its status as waitpid(2) gives it, or -errno. */
+int process_wait(int pidfd, int *status, struct err *e);
+
+/* "SIGTERM" for 15; "SIG65" style for unknown numbers. Never NULL. */
+const char *signal_name(int signo, char *buffer, size_t size);
+
+/* 15 for "TERM", "SIGTERM", "15"; -EINVAL otherwise. */
+int signal_parse(const char *text, struct err *e);
+
+#endif
