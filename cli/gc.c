@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `agentdock gc`: removes what dead sandboxes left and the layers that no image needs. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/strings.h"
+#include "cli/cli.h"
+
+static int collect(struct sandbox_host *host, struct err *e)
+{
+	uint64_t freed_bytes = 0, layers = 0;
+	char freed[32];
+	int reaped = 0;
+
+	TRY(sandbox_reap(host, &reaped, e));
+	TRY(image_gc(&host->store, &freed_bytes, &layers, e));
+	printf("freed %s in %" PRIu64 " unused layer%s; cleared away %d dead sandbox%s\n",
+	       format_bytes(freed_bytes, freed, sizeof(freed)), layers, layers == 1 ? "" : "s",
+	       reaped, reaped == 1 ? "" : "es");
+	return 0;
+}
+
+int cmd_gc(int argc, char **argv)
+{
+	struct sandbox_host host;
+	struct err e;
+	int result;
+
+	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+		puts("usage: agentdock gc\n\n"
+		     "Removes what sandboxes whose process died have left (cgroups, directories)\n"
+		     "and the image layers that no name reaches and no sandbox stands on.\n"
+		     "A running sandbox is never touched.");
+		return cli_finish_stdout();
+	}
+	if (argc > 1) {
+		err_set(&e, EINVAL, "gc takes no arguments, got %s", argv[1]);
+		return cli_fail(&e);
+	}
+	if (cli_host_open(&host, &e) < 0)
+		return cli_fail(&e);
+	result = collect(&host, &e);
+	sandbox_host_release(&host);
+	return result < 0 ? cli_fail(&e) : cli_finish_stdout();
+}
