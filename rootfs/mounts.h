@@ -36,10 +36,11 @@ int devices_create(uint32_t owner, struct err *e);
 int mounts_make_private(struct err *e);
 
 /*
- * Attaches ROOTFD (a detached mount) over STAGING (any directory's descriptor, of the host's tree)
- * and returns a descriptor of the new root.
+ * Attaches ROOTFD (a detached mount) over the present "/", so that it belongs to this mount
+ * namespace; ROOTFD is then the new root's descriptor. No directory of the host is needed for it (a
+ * descriptor opened outside would belong to the host's mount namespace, which move_mount refuses).
  */
-int root_attach(int rootfd, int stagingfd, struct err *e);
+int root_attach(int rootfd, struct err *e);
 
 /* Opens, or makes (mode 0755 directories), PATH beneath ROOT as a mount target; an O_PATH
  * descriptor. A symbolic link on the way is an error that names it. */
