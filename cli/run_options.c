@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of options and what walks it: getopt_long's arrays, the variables of the environment,
+ * --help. How one value is read stands in run_values.c.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <libgen.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/scoped.h"
+#include "cli/cli.h"
+#include "cli/environment.h"
+#include "cli/run_options.h"
+#include "cli/run_values.h"
+
+#define FIELD(member) .offset = offsetof(struct run_options, member)
+#define KIB           (UINT64_C(1) << 10)
+#define MIB           (UINT64_C(1) << 20)
+#define GIB           (UINT64_C(1) << 30)
+#define TIB           (UINT64_C(1) << 40)
+#define SECOND_MS     UINT64_C(1000)
+#define HOUR_MS       (3600 * SECOND_MS)
+
+/* clang-format off */
+static const struct run_option table[] = {
+	{.help = "limits"},
+	{.name = "memory", .letter = 'm', .argument = "SIZE", .read = value_bytes,
+	 FIELD(spec.limits.memory_bytes), .min = 256 * KIB, .max = 16 * TIB,
+	 .variable = "SANDBOX_MEMORY_LIMIT", .help = "memory, without any swap [512m]"},
+	{.name = "cpus", .argument = "NUMBER", .read = value_cpus,
+	 .variable = "SANDBOX_CPU_LIMIT", .help = "CPU time, in CPUs [1.0]"},
+	{.name = "pids-limit", .argument = "N", .read = value_count,
+	 FIELD(spec.limits.pids), .min = 2, .max = 4194304,
+	 .variable = "SANDBOX_PIDS_LIMIT", .help = "processes and threads [256]"},
+	{.name = "disk", .argument = "SIZE", .read = value_bytes,
+	 FIELD(spec.disk.bytes), .min = MIB, .max = 16 * TIB,
+	 .variable = "SANDBOX_DISK_LIMIT", .help = "bytes on everything that can be written [1g]"},
+	{.name = "inodes", .argument = "N", .read = value_count,
+	 FIELD(spec.disk.inodes), .min = 64, .max = UINT32_MAX,
+	 .variable = "SANDBOX_INODES_LIMIT", .help = "files and directories on it [200000]"},
+	{.name = "disk-backing", .argument = "KIND", .read = value_backing,
+	 .help = "auto, image or tmpfs [auto]"},
+	{.name = "timeout", .argument = "TIME", .read = value_duration,
+	 FIELD(spec.timeout_ms), .min = 0, .max = 8760 * HOUR_MS,
+	 .variable = "SANDBOX_TIMEOUT_SECONDS",
+	 .help = "how long the command may take; 0: no limit [120]"},
+	{.name = "grace", .argument = "TIME", .read = value_duration,
+	 FIELD(spec.grace_ms), .min = 0, .max = HOUR_MS,
+	 .help = "between TERM and KILL [5]"},
+	{.name = "drain", .argument = "TIME", .read = value_duration,
+	 FIELD(spec.drain_ms), .min = 0, .max = HOUR_MS,
+	 .help = "how long background processes may still write after the end"},
+	{.name = "start-timeout", .argument = "TIME", .read = value_duration,
+	 FIELD(spec.start_timeout_ms), .min = 100, .max = HOUR_MS,
+	 .help = "all until the command starts, copying the workspace included"},
+	{.name = "max-output", .argument = "SIZE", .read = value_bytes,
+	 FIELD(spec.max_output_bytes), .min = 0, .max = GIB,
+	 .variable = "SANDBOX_MAX_OUTPUT_BYTES",
+	 .help = "bytes of each stream kept for the report, half head, half tail [256000]"},
+	{.name = "ulimit", .argument = "NAME=SOFT[:HARD]", .read = value_ulimit,
+	 .help = "a resource limit, as nofile=1024:2048; see ulimit in agentdock(1)"},
+	{.name = "oom-group", .read = value_flag, FIELD(spec.limits.oom_group),
+	 .help = "running out of memory ends every process, not the largest (cgroup v2)"},
+	{.name = "allow-missing", .argument = "LIST", .read = value_allow_missing,
+	 .help = "go on without cpu, memory, pids or userns on a host that lacks it"},
+
+	{.help = "what the command is and sees"},
+	{.name = "user", .letter = 'u', .argument = "UID[:GID]", .read = value_user,
+	 .help = "numbers, 0 to 65535; GID is UID where not given [10001:10001]"},
+	{.name = "env", .letter = 'e', .argument = "KEY[=VALUE]", .read = value_env,
+	 .help = "set a variable; KEY alone takes the value it has here"},
+	{.name = "env-file", .argument = "FILE", .read = value_env_file,
+	 .help = "such assignments, one a line"},
+	{.name = "workdir", .letter = 'w', .argument = "DIR", .read = value_workdir,
+	 .help = "where to start, in /workspace or absolute [/workspace]"},
+	{.name = "hostname", .argument = "NAME", .read = value_hostname,
+	 .help = "host name inside"},
+	{.name = "read-only", .read = value_flag, FIELD(spec.read_only_root),
+	 .help = "the root file system cannot be written"},
+	{.name = "tmpfs", .argument = "PATH[:OPTIONS]", .read = value_tmpfs,
+	 .help = "a tmpfs there; options: size=64m,mode=1777,exec"},
+	{.name = "network", .argument = "none", .read = value_network,
+	 .help = "there is no other: loopback only"},
+	{.name = "seccomp", .argument = "FILE", .read = value_text,
+	 FIELD(seccomp_profile), .help = "a profile (JSON) in place of the built-in one"},
+
+	{.help = "what goes in"},
+	{.name = "image", .argument = "NAME", .read = value_text, FIELD(image),
+	 .help = "the root file system, by name or digest [default]"},
+	{.name = "workspace", .argument = "DIR", .read = value_text, FIELD(spec.workspace),
+	 .help = "copy DIR to /workspace; nothing is mounted, nothing comes back"},
+	{.name = "fixture", .read = value_flag, FIELD(fixture),
+	 .help = "copy the sample repository that comes with agentdock"},
+	{.name = "stdin", .argument = "FILE", .read = value_text, FIELD(spec.stdin_path),
+	 .help = "standard input; - is ours [/dev/null]"},
+
+	{.help = "what comes out"},
+	{.name = "json", .read = value_flag, FIELD(json),
+	 .help = "print the report, output included, as JSON; nothing else"},
+	{.name = "meta", .argument = "FILE", .read = value_text, FIELD(meta),
+	 .help = "write the same JSON to FILE"},
+	{.name = "label", .argument = "KEY=VALUE", .read = value_label,
+	 .help = "carried into the report"},
+	{.name = "explain", .read = value_flag, FIELD(explain),
+	 .help = "print each step of the start and what it took"},
+	{.name = "keep", .read = value_flag, FIELD(spec.keep),
+	 .help = "keep the sandbox's disk (an ext4 image) and say where"},
+	{.name = "quiet", .letter = 'q', .read = value_flag, FIELD(quiet),
+	 .help = "no summary"},
+	{.name = "help", .letter = 'h', .read = value_flag, FIELD(help),
+	 .help = "print this"},
+};
+/* clang-format on */
+enum { ROWS = sizeof(table) / sizeof(table[0]), LONG_VALUE = 256 };
+
+void run_options_help(void)
+{
+	printf("usage: agentdock run [options] -- COMMAND [ARG...]\n\n"
+	       "Runs COMMAND in a sandbox of its own. Exit status: the command's; 124 time-out,\n"
+	       "125 our fault, 126 cannot be executed, 127 not found, 128+n ended by signal n.\n");
+	for (const struct run_option *row = table; row < table + ROWS; row++) {
+		char left[64];
+
+		if (!row->name) {
+			printf("\n%s:\n", row->help);
+			continue;
+		}
+		snprintf(left, sizeof(left), "%c%c%c --%s%s%s", row->letter ? '-' : ' ',
+		         row->letter ? row->letter : ' ', row->letter ? ',' : ' ', row->name,
+		         row->argument ? " " : "", row->argument ? row->argument : "");
+		printf("  %-30s%s%s\n", left, strlen(left) < 30 ? "" : "  ", row->help);
+	}
+	printf("\nVariables that give a default:\n ");
+	for (const struct run_option *row = table; row < table + ROWS; row++)
+		if (row->variable)
+			printf(" %s", row->variable);
+	printf("\n\nSIZE is a number with b, k, m, g or t; TIME one with ms, s, m or h (bare: "
+	       "s).\n");
+}
+
+/* getopt_long returns a row's index above LONG_VALUE for its long name, the letter for its letter.
+ */
+static void getopt_arrays(struct option long_names[ROWS + 1], char letters[2 * ROWS + 3])
+{
+	*letters++ = '+'; /* stop at the first word that is no option: the command */
+	*letters++ = ':'; /* tell a missing value from an unknown option */
+	for (int i = 0; i < ROWS; i++) {
+		if (!table[i].name)
+			continue;
+		*long_names++ = (struct option){
+			.name = table[i].name,
+			.has_arg = table[i].argument ? required_argument : no_argument,
+			.val = LONG_VALUE + i,
+		};
+		if (table[i].letter) {
+			*letters++ = (char)table[i].letter;
+			if (table[i].argument)
+				*letters++ = ':';
+		}
+	}
+	*long_names = (struct option){0};
+	*letters = '\0';
+}
+
+static const struct run_option *row_of(int value)
+{
+	if (value >= LONG_VALUE)
+		return &table[value - LONG_VALUE];
+	for (const struct run_option *row = table; row < table + ROWS; row++)
+		if (row->letter == value)
+			return row;
+	return NULL;
+}
+
+static int unknown_option(const char *word, int letter, struct err *e)
+{
+	const char *names[ROWS + 1] = {0};
+	const char *suggestion;
+	size_t count = 0;
+	char name[40];
+
+	if (letter)
+		return err_set(e, EINVAL, "unknown option -%c; see agentdock run --help", letter);
+	for (const struct run_option *row = table; row < table + ROWS; row++)
+		if (row->name)
+			names[count++] = row->name;
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
+	suggestion = cli_suggest(name, names);
+	if (suggestion)
+		return err_set(e, EINVAL, "unknown option --%s; did you mean --%s?", name,
+		               suggestion);
+	return err_set(e, EINVAL, "unknown option --%s; see agentdock run --help", name);
+}
+
+static int apply_variables(struct run_options *options, struct err *e)
+{
+	const char *disabled = getenv("SANDBOX_NETWORK_DISABLED");
+
+	if (disabled && strcmp(disabled, "true") != 0)
+		return err_set(e, EINVAL,
+		               "SANDBOX_NETWORK_DISABLED: %s: only true is possible, a sandbox has "
+		               "no network; unset it",
+		               disabled);
+	for (const struct run_option *row = table; row < table + ROWS; row++) {
+		const char *value = row->variable ? getenv(row->variable) : NULL;
+
+		if (value && row->read(options, row, value, e) < 0)
+			return err_in(e, "%s", row->variable);
+	}
+	return 0;
+}
+
+static int apply_options(struct run_options *options, int argc, char **argv, struct err *e)
+{
+	struct option long_names[ROWS + 1];
+	char letters[2 * ROWS + 3];
+	int value;
+
+	getopt_arrays(long_names, letters);
+	opterr = 0;
+	optind = 0; /* glibc: start afresh, also the scan inside a word */
+	while ((value = getopt_long(argc, argv, letters, long_names, NULL)) != -1) {
+		const struct run_option *row = row_of(value == ':' ? optopt : value);
+
+		if (value == '?' && optopt >= LONG_VALUE)
+			return err_set(e, EINVAL, "--%s takes no value", row_of(optopt)->name);
+		if (value == '?')
+			return unknown_option(argv[optind - 1], optopt, e);
+		if (value == ':')
+			return err_set(e, EINVAL, "--%s needs a value: %s", row->name,
+			               row->argument);
+		if (row->read(options, row, optarg, e) < 0)
+			return err_in(e, "--%s", row->name);
+	}
+	return 0;
+}
+
+static int check_workspace(struct run_options *options, struct err *e)
+{
+	struct stat st;
+
+	if (options->fixture && options->spec.workspace)
+		return err_set(e, EINVAL, "--fixture and --workspace exclude each other");
+	if (options->fixture)
+		TRY(cli_fixture(&options->spec.workspace, e));
+	if (!options->spec.workspace)
+		return 0;
+	if (stat(options->spec.workspace, &st) < 0)
+		return err_sys(e, "--workspace: %s", options->spec.workspace);
+	if (!S_ISDIR(st.st_mode))
+		return err_set(e, ENOTDIR, "--workspace: %s is not a directory",
+		               options->spec.workspace);
+	return 0;
+}
+
+static int check_stdin(const char *path, struct err *e)
+{
+	struct stat st;
+
+	if (!path || strcmp(path, "-") == 0)
+		return 0;
+	if (stat(path, &st) < 0 || access(path, R_OK) < 0)
+		return err_sys(e, "--stdin: %s", path);
+	if (S_ISDIR(st.st_mode))
+		return err_set(e, EISDIR, "--stdin: %s is a directory", path);
+	return 0;
+}
+
+/* A report that has nowhere to go is to be known before the command runs, not after. */
+static int check_meta(const char *path, struct err *e)
+{
+	scoped_mem char *copy = NULL;
+	const char *dir;
+	struct stat st;
+
+	if (!path)
+		return 0;
+	copy = strdup(path);
+	if (!copy)
+		return err_set(e, ENOMEM, "--meta: out of memory");
+	dir = dirname(copy);
+	if (access(dir, W_OK | X_OK) < 0)
+		return err_sys(e, "--meta: %s: writing in %s", path, dir);
+	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		return err_set(e, EINVAL, "--meta: %s is not a regular file", path);
+	return 0;
+}
+
+static int check_together(struct run_options *options, struct err *e)
+{
+	if (!options->spec.argv[0])
+		return err_set(
+			e, EINVAL,
+			"no command given; usage: agentdock run [options] -- COMMAND [ARG...]");
+	if (!options->spec.argv[0][0])
+		return err_set(e, EINVAL, "the command is an empty word");
+	if (options->spec.keep && options->spec.disk.backing == DISK_TMPFS)
+		return err_set(e, EINVAL,
+		               "--keep needs --disk-backing image: a tmpfs is gone "
+		               "with its sandbox");
+	TRY(check_workspace(options, e));
+	TRY(check_stdin(options->spec.stdin_path, e));
+	return check_meta(options->meta, e);
+}
+
+int run_options_parse(struct run_options *options, int argc, char **argv, struct err *e)
+{
+	*options = (struct run_options){.image = "default"};
+	sandbox_spec_defaults(&options->spec);
+	TRY(environment_start(&options->env, e));
+	TRY(apply_variables(options, e));
+	TRY(apply_options(options, argc, argv, e));
+	if (options->help)
+		return 0;
+	options->spec.argv = argv + optind;
+	options->spec.envp = options->env.items;
+	options->spec.labels = &options->labels;
+	return check_together(options, e);
+}
+
+void run_options_release(struct run_options *options)
+{
+	string_list_release(&options->env);
+	string_list_release(&options->labels);
+	string_list_release(&options->tmpfs_paths);
+}
