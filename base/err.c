@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Errors as values: formatting only, no state. */
-#define _GNU_SOURCE
 #include "base/err.h"
 
 #include <errno.h>
@@ -8,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+PRINTF_LIKE(2, 0)
 static void append_va(struct err *e, const char *fmt, va_list args)
 {
 	size_t used = strlen(e->text);

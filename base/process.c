@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Processes: tools that are run and waited for, pidfds, signal names. Owns no state. A tool gets
+ * exactly three descriptors, a default signal state and the environment that the caller names.
+ */
+#include "base/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/scoped.h"
+#include "base/strings.h"
+
+uint64_t clock_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+pid_t process_clone3(const struct clone_args *args)
+{
+	long pid = syscall(SYS_clone3, args, sizeof *args);
+
+	return pid >= 0 ? (pid_t)pid : -errno;
+}
+
+int process_wait(int pidfd, int *status, struct err *e)
+{
+	siginfo_t info;
+
+	while (waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED) < 0)
+		if (errno != EINTR)
+			return err_sys(e, "waiting for a process");
+	if (info.si_code == CLD_EXITED)
+		*status = W_EXITCODE(info.si_status, 0);
+	else
+		*status = info.si_status | (info.si_code == CLD_DUMPED ? WCOREFLAG : 0);
+	return 0;
+}
+
+/* ---- running a tool ---- */
+
+#define PATH_OF_TOOLS "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+static bool is_program(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+	       faccessat(AT_FDCWD, path, X_OK, 0) == 0;
+}
+
+/*
+ * Relative entries of PATH are passed over: what lies in the current directory is never run. The
+ * usual directories come last, because mkfs and its like are in sbin, which PATH often lacks.
+ */
+static int program_find(const char *name, char *found, size_t size, struct err *e)
+{
+	const char *own = getenv("PATH");
+	const char *const lists[] = {own ? own : "", PATH_OF_TOOLS};
+
+	if (strchr(name, '/')) {
+		TRY(text_format(found, size, e, "%s", name));
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+		for (const char *at = lists[i]; *at; at += strspn(at, ":")) {
+			int length = (int)strcspn(at, ":");
+
+			if (*at == '/' &&
+			    snprintf(found, size, "%.*s/%s", length, at, name) < (int)size &&
+			    is_program(found))
+				return 0;
+			at += length;
+		}
+	}
+	return err_set(e, ENOENT, "%s: no such program in PATH or " PATH_OF_TOOLS "; install it",
+	               name);
+}
+
+enum { DRAIN_READS = 64 }; /* after the end: what a pipe holds, and not for ever */
+
+/* What a tool wrote to stderr: the end of it, whatever its length. */
+struct tail {
+	char text[4096];
+	size_t length;
+};
+
+/* Reads once; 0 at the end of the file or when nothing is there. */
+static ssize_t tail_read(struct tail *tail, int fd)
+{
+	ssize_t got;
+
+	if (tail->length == sizeof tail->text - 1) {
+		size_t half = tail->length / 2;
+
+		memmove(tail->text, tail->text + half, tail->length - half);
+		tail->length -= half;
+	}
+	got = read(fd, tail->text + tail->length, sizeof tail->text - 1 - tail->length);
+	if (got > 0)
+		tail->length += (size_t)got;
+	return got > 0 ? got : 0;
+}
+
+/* The last line that says anything, or "". */
+static const char *tail_last_line(struct tail *tail)
+{
+	char *line;
+
+	tail->text[tail->length] = '\0';
+	for (size_t i = 0; i < tail->length; i++)
+		if (tail->text[i] == '\0')
+			tail->text[i] = '?';
+	while (tail->length && strchr(" \t\r\n", tail->text[tail->length - 1]))
+		tail->text[--tail->length] = '\0';
+	line = strrchr(tail->text, '\n');
+	return line ? line + 1 : tail->text;
+}
+
+/* A copy of FD, or of /dev/null for -1, above the three that a tool gets: the order in which those
+ * are set up cannot overwrite one that is still needed. */
+static int lift_fd(int fd, struct err *e)
+{
+	scoped_fd null = fd < 0 ? file_open(AT_FDCWD, "/dev/null", O_RDWR, 0, e) : -1;
+	int lifted;
+
+	if (fd < 0)
+		TRY(null);
+	lifted = fcntl(fd < 0 ? null : fd, F_DUPFD_CLOEXEC, 3);
+	return lifted >= 0 ? lifted : err_sys(e, "duplicating a descriptor for a tool");
+}
+
+static int spawn(const char *program, const char *const argv[], const char *const envp[],
+                 const int fds[3], pid_t *pid)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	sigset_t none, all;
+	int code;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawnattr_init(&attributes);
+	code = posix_spawnattr_setsigmask(&attributes, &none);
+	code = code ? code : posix_spawnattr_setsigdefault(&attributes, &all);
+	code = code ? code
+	            : posix_spawnattr_setflags(&attributes,
+	                                       POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	for (int i = 0; i < 3 && !code; i++)
+		code = posix_spawn_file_actions_adddup2(&actions, fds[i], i);
+	code = code ? code : posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+	/* posix_spawn's types lack const, but it changes nothing */
+	code = code ? code
+	            : posix_spawn(pid, program, &actions, &attributes,
+	                          (char *const *)(uintptr_t)argv, (char *const *)(uintptr_t)envp);
+	posix_spawnattr_destroy(&attributes);
+	posix_spawn_file_actions_destroy(&actions);
+	return code;
+}
+
+/*
+ * Drains stderr until the tool itself has ended: a daemon that it left behind may hold the pipe
+ * open for ever.
+ */
+static int wait_and_drain(int pidfd, int stderrfd, struct tail *tail, int *status, struct err *e)
+{
+	struct pollfd fds[] = {{.fd = stderrfd, .events = POLLIN}, {.fd = pidfd, .events = POLLIN}};
+
+	while (!fds[1].revents) {
+		if (poll(fds, 2, -1) < 0) {
+			if (errno != EINTR)
+				return err_sys(e, "waiting for a tool");
+			continue;
+		}
+		if (fds[0].revents && tail_read(tail, stderrfd) == 0)
+			fds[0].fd = -1;
+	}
+	for (int i = 0; i < DRAIN_READS && tail_read(tail, stderrfd) > 0; i++)
+		;
+	return process_wait(pidfd, status, e);
+}
+
+static int ending(const char *name, int status, struct tail *tail, struct err *e)
+{
+	char line[400], signal[16];
+	const char *said = text_printable(tail_last_line(tail), line, sizeof line);
+	const char *colon = *said ? ": " : "";
+
+	if (WIFSIGNALED(status))
+		return err_set(e, EIO, "%s was killed by %s%s%s", name,
+		               signal_name(WTERMSIG(status), signal, sizeof signal), colon, said);
+	if (WEXITSTATUS(status))
+		return err_set(e, EIO, "%s failed with exit code %d%s%s", name, WEXITSTATUS(status),
+		               colon, said);
+	return 0;
+}
+
+int process_run(const char *const argv[], const char *const envp[], int stdinfd, int stdoutfd,
+                struct err *e)
+{
+	static const char *const default_envp[] = {"PATH=" PATH_OF_TOOLS, "LC_ALL=C", NULL};
+	scoped_fd in = -1, out = -1, errors = -1, readfd = -1, writefd = -1, pidfd = -1;
+	struct tail tail = {.length = 0};
+	char program[PATH_MAX];
+	int pipefds[2], status, code;
+	pid_t pid;
+
+	TRY(program_find(argv[0], program, sizeof program, e));
+	TRY(in = lift_fd(stdinfd, e));
+	TRY(out = lift_fd(stdoutfd, e));
+	if (pipe2(pipefds, O_CLOEXEC) < 0)
+		return err_sys(e, "making a pipe for %s", argv[0]);
+	readfd = pipefds[0];
+	writefd = pipefds[1];
+	TRY(errors = lift_fd(writefd, e));
+	close_fd(&writefd);
+	if (fcntl(readfd, F_SETFL, O_NONBLOCK) < 0)
+		return err_sys(e, "making a pipe for %s", argv[0]);
+	code = spawn(program, argv, envp ? envp : default_envp, (int[3]){in, out, errors}, &pid);
+	if (code)
+		return err_set(e, code, "starting %s: %s", program, strerrordesc_np(code));
+	close_fd(&errors);
+	pidfd = pidfd_open(pid, 0);
+	if (pidfd < 0) {
+		err_sys(e, "pidfd_open of %s", argv[0]);
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		return -e->code;
+	}
+	TRY(wait_and_drain(pidfd, readfd, &tail, &status, e));
+	return ending(argv[0], status, &tail, e);
+}
+
+/* ---- signals ---- */
+
+const char *signal_name(int signo, char *buffer, size_t size)
+{
+	const char *name = sigabbrev_np(signo);
+
+	if (name)
+		snprintf(buffer, size, "SIG%s", name);
+	else
+		snprintf(buffer, size, "SIG%d", signo);
+	return buffer;
+}
+
+int signal_parse(const char *text, struct err *e)
+{
+	const char *name = strncasecmp(text, "SIG", 3) ? text : text + 3;
+	struct err unused;
+	uint64_t number;
+
+	for (int signo = 1; signo < NSIG; signo++) {
+		const char *known = sigabbrev_np(signo);
+
+		if (known && !strcasecmp(known, name))
+			return signo;
+	}
+	if (parse_u64(name, NSIG - 1, &number, &unused) == 0 && number > 0)
+		return (int)number;
+	return err_set(e, EINVAL, "'%s' is not a signal; write a name such as TERM or a number",
+	               text);
+}
