@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * agentdock-init: pid 1 of a sandbox. It starts the one command, says how that went (see
+ * init/protocol.h), hands signals on to it, and reaps whatever is left to it until nothing is.
+ *
+ * It owns INIT_FD and the command's pid. It runs with the command's identity and below its filter,
+ * so it is itself untrusted to the outside; what protects it from the guest is that its file can't
+ * be read (runtime/init_memfd.c), which makes it undumpable.
+ *
+ *  - Freestanding: no libc, no heap, no loader. An exec of it costs a few page faults.
+ *  - Every signal is blocked from the first to the last instruction: none has a handler, so none
+ *    can interrupt a call, and each is taken by rt_sigtimedwait only.
+ *  - The command is signalled only before it is reaped, so its pid is never another process's.
+ *  - After STARTED it holds INIT_FD and no other descriptor: an end of file on the command's output
+ *    means that the guest's processes let go of it.
+ */
+#include <asm/unistd.h>
+#include <linux/errno.h>
+#include <linux/fcntl.h>
+#include <linux/sched.h>
+#include <linux/signal.h>
+#include <linux/wait.h>
+
+#include "init/protocol.h"
+
+enum {
+	EXIT_NOT_STARTED = 125,
+	SIGNALS = 64,
+	SIGSET_BYTES = 8, /* what the kernel calls sizeof(sigset_t) */
+	MSG_NOSIGNAL = 0x4000,
+};
+
+#if defined(__x86_64__)
+
+static long system_call(long number, long a, long b, long c, long d, long f, long g)
+{
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = f;
+	register long r9 __asm__("r9") = g;
+	long result;
+
+	__asm__ volatile("syscall"
+	                 : "=a"(result)
+	                 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+	                 : "rcx", "r11", "memory");
+	return result;
+}
+
+__asm__(".text\n"
+        ".globl _start\n"
+        ".type _start, @function\n"
+        "_start:\n"
+        "	xorl %ebp, %ebp\n"
+        "	movq %rsp, %rdi\n"
+        "	andq $-16, %rsp\n"
+        "	call init_main\n"
+        "	hlt\n"
+        ".type clone_onto, @function\n"
+        "clone_onto:\n" /* (flags, stack, run) */
+        "	movq %rdx, %r9\n"
+        "	movl $56, %eax\n" /* __NR_clone */
+        "	syscall\n"
+        "	testq %rax, %rax\n"
+        "	jnz 1f\n"
+        "	xorl %ebp, %ebp\n"
+        "	call *%r9\n"
+        "	hlt\n"
+        "1:	ret\n");
+
+#elif defined(__aarch64__)
+
+static long system_call(long number, long a, long b, long c, long d, long f, long g)
+{
+	register long x8 __asm__("x8") = number;
+	register long x0 __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = d;
+	register long x4 __asm__("x4") = f;
+	register long x5 __asm__("x5") = g;
+
+	__asm__ volatile("svc #0"
+	                 : "+r"(x0)
+	                 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+	                 : "memory");
+	return x0;
+}
+
+__asm__(".text\n"
+        ".globl _start\n"
+        ".type _start, %function\n"
+        "_start:\n"
+        "	mov x29, #0\n"
+        "	mov x30, #0\n"
+        "	mov x0, sp\n"
+        "	bl init_main\n"
+        "	brk #0\n"
+        ".type clone_onto, %function\n"
+        "clone_onto:\n" /* (flags, stack, run) */
+        "	mov x9, x2\n"
+        "	mov x8, #220\n" /* __NR_clone */
+        "	svc #0\n"
+        "	cbnz x0, 1f\n"
+        "	mov x29, #0\n"
+        "	blr x9\n"
+        "	brk #0\n"
+        "1:	ret\n");
+
+#else
+#error "agentdock-init knows x86_64 and aarch64"
+#endif
+
+/*
+ * clone(2) with CLONE_VM needs a stack of the child's own: on the parent's, the child's calls would
+ * overwrite the frames that the parent returns through. RUN does not return.
+ */
+extern long clone_onto(long flags, void *stack_top, void (*run)(void));
+
+#define CALL0(n)             system_call(n, 0, 0, 0, 0, 0, 0)
+#define CALL1(n, a)          system_call(n, (long)(a), 0, 0, 0, 0, 0)
+#define CALL2(n, a, b)       system_call(n, (long)(a), (long)(b), 0, 0, 0, 0)
+#define CALL3(n, a, b, c)    system_call(n, (long)(a), (long)(b), (long)(c), 0, 0, 0)
+#define CALL4(n, a, b, c, d) system_call(n, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+
+static const unsigned long every_signal = ~0UL;
+static const unsigned long no_signal;
+
+/* What the parent and the child of the spawn share: the child writes the errno, the parent waits in
+ * clone (CLONE_VFORK) until it did or until it is another program. */
+static struct {
+	char *program;
+	char **argv, **envp;
+	volatile int exec_errno;
+} command;
+
+static _Alignas(16) char child_stack[4096];
+
+__attribute__((noreturn)) static void quit(int status)
+{
+	for (;;)
+		CALL1(__NR_exit_group, status);
+}
+
+/* Nobody is left to tell when this fails: the outside sees the end of file and the exit status. */
+static void tell(int kind, int value)
+{
+	struct init_message message = {.kind = kind, .value = value};
+
+	system_call(__NR_sendto, INIT_FD, (long)&message, sizeof message, MSG_NOSIGNAL, 0, 0);
+}
+
+/* An ignored signal stays ignored across exec, and an ignored SIGCHLD would have the kernel throw
+ * the command's status away. The child copies these dispositions. */
+static void default_dispositions(void)
+{
+	static const struct {
+		void (*handler)(int);
+		unsigned long flags, restorer, mask;
+	} by_default;
+
+	for (int signo = 1; signo <= SIGNALS; signo++)
+		CALL4(__NR_rt_sigaction, signo, &by_default, 0, SIGSET_BYTES);
+}
+
+static void run_command(void)
+{
+	CALL0(__NR_setsid);
+	CALL4(__NR_rt_sigprocmask, SIG_SETMASK, &no_signal, 0, SIGSET_BYTES);
+	command.exec_errno = (int)-CALL3(__NR_execve, command.program, command.argv, command.envp);
+	quit(EXIT_NOT_STARTED);
+}
+
+static long spawn(void)
+{
+	long pid = clone_onto(CLONE_VM | CLONE_VFORK | SIGCHLD, child_stack + sizeof child_stack,
+	                      run_command);
+
+	if (pid < 0)
+		command.exec_errno = (int)-pid;
+	return pid;
+}
+
+/*
+ * One child and one signal in turn, so that neither a storm of orphans nor one of signals keeps the
+ * other waiting. SIGCHLD is only what ends the wait: a guest may send it, merge it or drown it, and
+ * each turn looks for children anyway.
+ */
+__attribute__((noreturn)) static void reap_and_forward(long pid)
+{
+	static const struct {
+		long seconds, nanoseconds;
+	} at_once;
+
+	for (;;) {
+		int status;
+		long child = CALL4(__NR_wait4, -1, &status, WNOHANG | __WALL, 0);
+		long signo;
+
+		if (child == -ECHILD)
+			quit(0);
+		if (child == pid) {
+			pid = 0;
+			tell(INIT_EXITED, status);
+		}
+		signo = CALL4(__NR_rt_sigtimedwait, &every_signal, 0, child > 0 ? &at_once : 0,
+		              SIGSET_BYTES);
+		if (signo > 0 && signo != SIGCHLD && pid > 0)
+			CALL2(__NR_kill, pid, signo);
+	}
+}
+
+__attribute__((noreturn, used)) static void init_main(long *stack)
+{
+	long argc = stack[0];
+	char **argv = (char **)(stack + 1);
+	long pid;
+
+	CALL4(__NR_rt_sigprocmask, SIG_SETMASK, &every_signal, 0, SIGSET_BYTES);
+	if (argc < 3 || CALL3(__NR_fcntl, INIT_FD, F_SETFD, FD_CLOEXEC) < 0)
+		quit(EXIT_NOT_STARTED);
+	default_dispositions();
+	command.program = argv[1];
+	command.argv = argv + 2;
+	command.envp = argv + argc + 1;
+	pid = spawn();
+	if (command.exec_errno) {
+		tell(INIT_EXEC_FAILED, command.exec_errno);
+		quit(EXIT_NOT_STARTED);
+	}
+	tell(INIT_STARTED, 0);
+	for (int fd = 0; fd < INIT_FD; fd++)
+		CALL1(__NR_close, fd);
+	reap_and_forward(pid);
+}
