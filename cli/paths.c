@@ -102,7 +102,7 @@ int cli_host_open(struct sandbox_host *host, struct err *e)
 		.state = cli_state_dir(),
 		.run = cli_run_dir(),
 		.cgroup_parent = cli_cgroup_parent(),
-		.libexec = cli_libexec_dir(),
+		.archiver = cli_archiver(),
 	};
 
 	return sandbox_host_open(host, &paths, e);

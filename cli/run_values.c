@@ -48,7 +48,7 @@ int value_bytes(struct run_options *options, const struct run_option *option, co
 
 	TRY(parse_bytes(value, &bytes, e));
 	if (bytes < option->min || bytes > option->max)
-		return err_set(e, ERANGE, "%s is out of bounds: %s to %s", value,
+		return err_set(e, ERANGE, "'%s' is out of bounds: %s to %s", value,
 		               format_bytes(option->min, low, sizeof(low)),
 		               format_bytes(option->max, high, sizeof(high)));
 	*(uint64_t *)field(options, option) = bytes;
@@ -62,7 +62,7 @@ int value_count(struct run_options *options, const struct run_option *option, co
 
 	TRY(parse_u64(value, UINT64_MAX, &count, e));
 	if (count < option->min || count > option->max)
-		return err_set(e, ERANGE, "%s is out of bounds: %" PRIu64 " to %" PRIu64, value,
+		return err_set(e, ERANGE, "'%s' is out of bounds: %" PRIu64 " to %" PRIu64, value,
 		               option->min, option->max);
 	*(uint64_t *)field(options, option) = count;
 	return 0;
@@ -75,7 +75,7 @@ int value_duration(struct run_options *options, const struct run_option *option,
 
 	TRY(parse_duration_ms(value, &ms, e));
 	if (ms < option->min || ms > option->max)
-		return err_set(e, ERANGE, "%s is out of bounds: %gs to %gh", value,
+		return err_set(e, ERANGE, "'%s' is out of bounds: %gs to %gh", value,
 		               (double)option->min / 1000, (double)option->max / 3600000);
 	*(uint64_t *)field(options, option) = ms;
 	return 0;
@@ -91,8 +91,9 @@ int value_cpus(struct run_options *options, const struct run_option *option, con
 	(void)option;
 	TRY(parse_millis(value, &millis, e));
 	if (online > 0 && (millis < 10 || millis > (uint64_t)online * 1000))
-		return err_set(e, ERANGE, "%s is out of bounds: 0.01 to %ld, the CPUs of this host",
-		               value, online);
+		return err_set(e, ERANGE,
+		               "'%s' is out of bounds: 0.01 to %ld, the CPUs of this host", value,
+		               online);
 	options->spec.limits.cpu_millis = millis;
 	return 0;
 }
@@ -108,10 +109,11 @@ int value_user(struct run_options *options, const struct run_option *option, con
 	if (text_format(text, sizeof(text), e, "%.*s", (int)strcspn(value, ":"), value) < 0 ||
 	    parse_u64(text, ID_MAX, &uid, e) < 0 ||
 	    parse_u64(colon ? colon + 1 : text, ID_MAX, &gid, e) < 0)
-		return err_set(e, EINVAL,
-		               "%s: want UID or UID:GID in numbers, 0 to %d; names are not looked "
-		               "up",
-		               value, ID_MAX);
+		return err_set(
+			e, EINVAL,
+			"'%s': want UID or UID:GID in numbers, 0 to %d; names are not looked "
+			"up",
+			value, ID_MAX);
 	options->spec.identity.uid = (uint32_t)uid;
 	options->spec.identity.gid = (uint32_t)gid;
 	return 0;
@@ -131,7 +133,7 @@ int value_backing(struct run_options *options, const struct run_option *option, 
 			options->spec.disk.backing = words[i].backing;
 			return 0;
 		}
-	return err_set(e, EINVAL, "%s: want auto, image or tmpfs", value);
+	return err_set(e, EINVAL, "'%s': want auto, image or tmpfs", value);
 }
 
 int value_env(struct run_options *options, const struct run_option *option, const char *value,
@@ -161,6 +163,19 @@ static bool has_dotdot(const char *path)
 	return false;
 }
 
+/* Without "//", "." and "..", so that one place has one spelling. */
+static bool is_plain_path(const char *path)
+{
+	do {
+		size_t length = strcspn(++path, "/");
+
+		if (length == 0 || (length <= 2 && strncmp(path, "..", length) == 0))
+			return false;
+		path += length;
+	} while (*path);
+	return true;
+}
+
 int value_workdir(struct run_options *options, const struct run_option *option, const char *value,
                   struct err *e)
 {
@@ -168,8 +183,8 @@ int value_workdir(struct run_options *options, const struct run_option *option, 
 	if (!*value)
 		return err_set(e, EINVAL, "an empty value; want a directory inside");
 	if (has_dotdot(value))
-		return err_set(e, EINVAL, "%s: a path with .. is refused; name it from /workspace",
-		               value);
+		return err_set(e, EINVAL,
+		               "'%s': a path with .. is refused; name it from /workspace", value);
 	TRY(text_format(options->cwd, sizeof(options->cwd), e, "%s%s",
 	                value[0] == '/' ? "" : "/workspace/", value));
 	options->spec.cwd = options->cwd;
@@ -187,7 +202,7 @@ int value_hostname(struct run_options *options, const struct run_option *option,
 			length = 0;
 	if (length == 0 || length > 63 || strchr("-.", value[0]))
 		return err_set(e, EINVAL,
-		               "%s: want 1 to 63 letters, digits, '-' or '.', a letter or digit "
+		               "'%s': want 1 to 63 letters, digits, '-' or '.', a letter or digit "
 		               "first",
 		               value);
 	options->spec.hostname = value;
@@ -200,7 +215,7 @@ int value_network(struct run_options *options, const struct run_option *option, 
 	(void)options;
 	(void)option;
 	if (strcmp(value, "none") != 0)
-		return err_set(e, EINVAL, "%s: only none is possible, a sandbox has no network",
+		return err_set(e, EINVAL, "'%s': only none is possible, a sandbox has no network",
 		               value);
 	return 0;
 }
@@ -210,9 +225,9 @@ int value_label(struct run_options *options, const struct run_option *option, co
 {
 	(void)option;
 	if (!strchr(value, '=') || value[0] == '=')
-		return err_set(e, EINVAL, "%s: want KEY=VALUE", value);
+		return err_set(e, EINVAL, "'%s': want KEY=VALUE", value);
 	if (strlen(value) != utf8_valid_prefix(value, strlen(value)))
-		return err_set(e, EINVAL, "%s: not UTF-8, which the report is", value);
+		return err_set(e, EINVAL, "'%s': not UTF-8, which the report is", value);
 	TRY(string_list_set(&options->labels, value, e));
 	if (options->labels.count > LABELS_MAX)
 		return err_set(e, E2BIG, "more than %d labels", LABELS_MAX);
@@ -239,7 +254,7 @@ int value_allow_missing(struct run_options *options, const struct run_option *op
 		                 memcmp(words[i].word, word, length) != 0))
 			i++;
 		if (i == 4)
-			return err_set(e, EINVAL, "%s: want a list of cpu, memory, pids, userns",
+			return err_set(e, EINVAL, "'%s': want a list of cpu, memory, pids, userns",
 			               value);
 		options->spec.limits.may_be_missing |= words[i].controller;
 		if (!words[i].controller)
@@ -257,7 +272,7 @@ static int tmpfs_option(struct tmpfs_mount *tmpfs, const char *text, struct err 
 	if (strncmp(text, "size=", 5) == 0) {
 		TRY(parse_bytes(text + 5, &tmpfs->size_bytes, e));
 		if (tmpfs->size_bytes < 4096)
-			return err_set(e, ERANGE, "%s is out of bounds: 4 KiB or more", text);
+			return err_set(e, ERANGE, "'%s' is out of bounds: 4 KiB or more", text);
 		return 0;
 	}
 	if (strncmp(text, "mode=", 5) == 0) {
@@ -266,14 +281,14 @@ static int tmpfs_option(struct tmpfs_mount *tmpfs, const char *text, struct err 
 		tmpfs->mode = (uint32_t)strtoul(text + 5, NULL, 8);
 		if (digits == 0 || digits > 4 || text[5 + digits] || tmpfs->mode == 0 ||
 		    tmpfs->mode > 01777)
-			return err_set(e, EINVAL, "%s: want octal permissions, 1 to 1777", text);
+			return err_set(e, EINVAL, "'%s': want octal permissions, 1 to 1777", text);
 		return 0;
 	}
 	if (strcmp(text, "exec") == 0 || strcmp(text, "noexec") == 0) {
 		tmpfs->exec = text[0] == 'e';
 		return 0;
 	}
-	return err_set(e, EINVAL, "%s: want size=SIZE, mode=OCTAL, exec or noexec", text);
+	return err_set(e, EINVAL, "'%s': want size=SIZE, mode=OCTAL, exec or noexec", text);
 }
 
 /* A tmpfs over these would hide what the sandbox itself puts there. */
@@ -282,7 +297,7 @@ static int tmpfs_path_check(const struct run_options *options, const char *path,
 	static const char *const taken[] = {"/proc", "/dev", "/sys"};
 
 	if (path[0] != '/' || !path[1] || has_dotdot(path))
-		return err_set(e, EINVAL, "%s: want an absolute path inside, without ..", path);
+		return err_set(e, EINVAL, "'%s': want an absolute path inside, without ..", path);
 	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
 		size_t length = strlen(taken[i]);
 
@@ -387,12 +402,12 @@ int value_ulimit(struct run_options *options, const struct run_option *option, c
 		i++;
 	if (i == ULIMITS)
 		return err_set(e, EINVAL,
-		               "%s: no such resource; want one of as, core, cpu, data, "
+		               "'%s': no such resource; want one of as, core, cpu, data, "
 		               "fsize, locks, memlock, msgqueue, nice, nofile, nproc, "
 		               "rss, rtprio, rttime, sigpending, stack",
 		               value);
 	if (!value[length])
-		return err_set(e, EINVAL, "%s: want %s=SOFT[:HARD]", value, value);
+		return err_set(e, EINVAL, "'%s': want %s=SOFT[:HARD]", value, value);
 	value += length + 1;
 	TRY(text_format(soft, sizeof(soft), e, "%.*s", (int)strcspn(value, ":"), value));
 	hard = strchr(value, ':');
@@ -400,7 +415,7 @@ int value_ulimit(struct run_options *options, const struct run_option *option, c
 	TRY(ulimit_number(soft, &limit.soft, e));
 	TRY(ulimit_number(hard ? hard + 1 : soft, &limit.hard, e));
 	if (limit.soft > limit.hard)
-		return err_set(e, EINVAL, "%s: the soft limit is above the hard one", value);
+		return err_set(e, EINVAL, "'%s': the soft limit is above the hard one", value);
 	ulimit_set(&options->spec.identity, &limit);
 	return 0;
 }
