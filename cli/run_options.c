@@ -57,7 +57,7 @@ static const struct run_option table[] = {
 	 .help = "between TERM and KILL [5]"},
 	{.name = "drain", .argument = "TIME", .read = value_duration,
 	 FIELD(spec.drain_ms), .min = 0, .max = HOUR_MS,
-	 .help = "for background processes to write on, after it [1]"},
+	 .help = "for background processes, after it [1]"},
 	{.name = "start-timeout", .argument = "TIME", .read = value_duration,
 	 FIELD(spec.start_timeout_ms), .min = 100, .max = HOUR_MS,
 	 .help = "until the command starts, copying included [120]"},
@@ -138,11 +138,11 @@ void run_options_help(void)
 		         row->argument ? " " : "", row->argument ? row->argument : "");
 		printf("  %-30s%s%s\n", left, strlen(left) < 30 ? "" : "  ", row->help);
 	}
-	printf("\nVariables that give a default:\n ");
+	printf("\nVariables that give a default:\n");
 	for (const struct run_option *row = table; row < table + ROWS; row++)
 		if (row->variable)
-			printf(" %s", row->variable);
-	printf("\n\nSIZE is a number with b, k, m, g or t; TIME one with ms, s, m or h (bare: "
+			printf("  %-30s--%s\n", row->variable, row->name);
+	printf("\nSIZE is a number with b, k, m, g or t; TIME one with ms, s, m or h (bare: "
 	       "s).\n");
 }
 

@@ -296,8 +296,9 @@ static int tmpfs_path_check(const struct run_options *options, const char *path,
 {
 	static const char *const taken[] = {"/proc", "/dev", "/sys"};
 
-	if (path[0] != '/' || !path[1] || has_dotdot(path))
-		return err_set(e, EINVAL, "'%s': want an absolute path inside, without ..", path);
+	if (path[0] != '/' || !is_plain_path(path))
+		return err_set(e, EINVAL, "'%s': want an absolute path inside, without . and ..",
+		               path);
 	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
 		size_t length = strlen(taken[i]);
 
