@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of a group: create and delegate, freeze, kill, wait, remove. Owns the descriptors in
+ * struct cgroup. The v2 group is made first and removed last, so that what a crash leaves can
+ * always be found by its name in the v2 tree.
+ */
+#include "runtime/cgroup/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/process.h"
+#include "base/scoped.h"
+#include "base/strings.h"
+#include "runtime/cgroup/internal.h"
+
+enum { FREEZE_TIMEOUT_MS = 10000, KILL_FREEZE_TIMEOUT_MS = 500, KILL_TIMEOUT_US = 5000000 };
+
+void cgroup_init(struct cgroup *cgroup)
+{
+	*cgroup = (struct cgroup){.mode = CGROUP_NONE, .v2fd = -1, .v1fds = {-1, -1, -1}};
+}
+
+void cgroup_release(struct cgroup *cgroup)
+{
+	close_fd(&cgroup->v2fd);
+	for (int i = 0; i < CONTROLLERS; i++)
+		close_fd(&cgroup->v1fds[i]);
+}
+
+/* ---- names ---- */
+
+/* Components of letters, digits, "_", "-" and ".", none of which begins with "." */
+static bool is_group_path(const char *path, bool slashes)
+{
+	bool start = true;
+
+	for (const char *c = path; *c; c++) {
+		bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+		             (*c >= '0' && *c <= '9') || *c == '_' || *c == '-';
+
+		if (!plain && !(*c == '.' && !start) && !(*c == '/' && slashes && !start))
+			return false;
+		start = *c == '/';
+	}
+	return !start;
+}
+
+static int group_name(struct cgroup *cgroup, const struct cgroup_host *host, const char *parent,
+                      const char *name, struct err *e)
+{
+	if (host->mode == CGROUP_NONE)
+		return err_set(e, ENOTSUP,
+		               "no cgroup v2 hierarchy is mounted (see /proc/self/mountinfo), and "
+		               "without it a sandbox cannot be limited or killed for sure; mount "
+		               "-t cgroup2 cgroup2 /sys/fs/cgroup/unified, or boot with "
+		               "systemd.unified_cgroup_hierarchy=1");
+	if (!is_group_path(parent, true))
+		return err_set(e, EINVAL,
+		               "cgroup parent \"%s\": give a path below the cgroup mount, of "
+		               "letters, digits, '_', '-' and '.'",
+		               parent);
+	if (!is_group_path(name, false))
+		return err_set(e, EINVAL,
+		               "cgroup name \"%s\": give letters, digits, '_', '-' and '.'", name);
+	TRY(text_format(cgroup->path, sizeof cgroup->path, e, "%s/%s", parent, name));
+	cgroup->mode = host->mode;
+	return 0;
+}
+
+/* ---- delegation ---- */
+
+/* Writes "../" N times and FILE. */
+static void file_above(char *path, size_t size, int levels, const char *file)
+{
+	size_t used = 0;
+
+	for (int i = 0; i < levels; i++)
+		used += (size_t)snprintf(path + used, size - used, "../");
+	snprintf(path + used, size - used, "%s", file);
+}
+
+/* The path of the group that is LEVELS above CGROUP, below the mount; "/" is the root. */
+static const char *group_above(const struct cgroup *cgroup, int levels, char *path, size_t size)
+{
+	char *slash;
+
+	snprintf(path, size, "/%s", cgroup->path);
+	while (levels-- > 0 && (slash = strrchr(path, '/')))
+		slash[slash == path] = '\0';
+	return path;
+}
+
+static int enable_failed(const struct cgroup *cgroup, const char *controller, int levels, int code,
+                         struct err *e)
+{
+	char above[sizeof cgroup->path + 1];
+
+	group_above(cgroup, levels, above, sizeof above);
+	if (code == EBUSY)
+		return err_set(e, EBUSY,
+		               "the %s controller cannot be enabled in cgroup.subtree_control of "
+		               "cgroup %s, because processes sit in that group itself; move them "
+		               "into a group below it",
+		               controller, above);
+	errno = code;
+	err_sys(e, "the %s controller cannot be enabled in cgroup.subtree_control of cgroup %s",
+	        controller, above);
+	return err_hint(e, "%s",
+	                code == EINVAL ? "move real-time processes out of the groups below it"
+	                               : "delegate it to agentdock, or see agentdock doctor");
+}
+
+int controller_enable(const struct cgroup *cgroup, int controller, struct err *e)
+{
+	const char *name = controller_names[controller];
+	char file[3 * sizeof cgroup->path], text[CONTROL_TEXT_SIZE], enable[16];
+	int levels = 1;
+
+	for (const char *c = cgroup->path; *c; c++)
+		levels += *c == '/';
+	snprintf(enable, sizeof enable, "+%s", name);
+	file_above(file, sizeof file, levels, "cgroup.controllers");
+	if (control_read(cgroup->v2fd, file, text, sizeof text) >= 0 &&
+	    !control_has_word(text, name))
+		return err_set(e, ENOENT,
+		               "the cgroup v2 tree of this host has no %s controller; look at "
+		               "cgroup_disable= on the kernel's command line, delegate it to this "
+		               "container, or allow this limit to be missing by name",
+		               name);
+	for (; levels > 0; levels--) {
+		int result;
+
+		file_above(file, sizeof file, levels, "cgroup.subtree_control");
+		if (control_read(cgroup->v2fd, file, text, sizeof text) >= 0 &&
+		    control_has_word(text, name))
+			continue;
+		result = control_write(cgroup->v2fd, file, enable);
+		if (result < 0)
+			return enable_failed(cgroup, name, levels, -result, e);
+	}
+	return 0;
+}
+
+/* Enables what can be; a controller that cannot be is the error of a limit that wants it, when the
+ * caller sets one (cgroup_limit tells the cause). */
+static void delegate(const struct cgroup *cgroup)
+{
+	static const char *const files[CONTROLLERS] = {"cpu.max", "memory.max", "pids.max"};
+	struct err ignored;
+
+	for (int i = 0; i < CONTROLLERS; i++)
+		if (cgroup->v1fds[i] < 0 && faccessat(cgroup->v2fd, files[i], F_OK, 0) < 0)
+			controller_enable(cgroup, i, &ignored);
+}
+
+/* ---- create, open ---- */
+
+int cgroup_create(struct cgroup *cgroup, const struct cgroup_host *host, const char *parent,
+                  const char *name, struct err *e)
+{
+	struct cgroup made;
+	struct err ignored;
+
+	cgroup_init(&made);
+	TRY(group_name(&made, host, parent, name, e));
+	made.v2fd = group_make(host->v2_mount, made.path, e);
+	TRY(made.v2fd);
+	if (hybrid_create(&made, host, e) < 0) {
+		group_remove(host->v2_mount, made.path, &ignored);
+		cgroup_release(&made);
+		return -e->code;
+	}
+	delegate(&made);
+	*cgroup = made;
+	return 0;
+}
+
+int cgroup_open(struct cgroup *cgroup, const struct cgroup_host *host, const char *parent,
+                const char *name, struct err *e)
+{
+	struct cgroup found;
+
+	cgroup_init(&found);
+	TRY(group_name(&found, host, parent, name, e));
+	found.v2fd = group_open(host->v2_mount, found.path, e);
+	if (found.v2fd < 0 && e->code != ENOENT)
+		return -e->code;
+	if (hybrid_open(&found, host, e) < 0) {
+		cgroup_release(&found);
+		return -e->code;
+	}
+	*cgroup = found;
+	return 0;
+}
+
+/* ---- freeze, kill, wait ---- */
+
+static int freeze(const struct cgroup *cgroup, bool frozen, int timeout_ms)
+{
+	int result = control_write(cgroup->v2fd, "cgroup.freeze", frozen ? "1" : "0");
+
+	return result < 0 ? result : control_await(cgroup->v2fd, "frozen", frozen, timeout_ms);
+}
+
+int cgroup_freeze(const struct cgroup *cgroup, bool frozen, struct err *e)
+{
+	int result = freeze(cgroup, frozen, FREEZE_TIMEOUT_MS);
+
+	if (result == 0)
+		return 0;
+	errno = -result;
+	err_sys(e, "cgroup %s: %s it", cgroup->path, frozen ? "freezing" : "thawing");
+	if (result == -ETIMEDOUT)
+		err_hint(e, "a process of it is stuck in the kernel; wait for it, or end the "
+		            "sandbox");
+	else if (result == -ENOENT)
+		err_hint(e, "kernels from 5.2 on can freeze; see agentdock doctor");
+	return -e->code;
+}
+
+/* Is PID's v2 group CGROUP or below it? Both may be shown below the same longer prefix. */
+static bool is_member(const struct cgroup *cgroup, int pid)
+{
+	char file[32], text[CONTROL_TEXT_SIZE], *line, *at;
+	size_t length = strlen(cgroup->path);
+
+	snprintf(file, sizeof file, "/proc/%d/cgroup", pid);
+	if (control_read(AT_FDCWD, file, text, sizeof text) < 0)
+		return false;
+	line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
+	if (!line)
+		return false;
+	line += *line == '\n';
+	line[strcspn(line, "\n")] = '\0';
+	at = line;
+	while ((at = strstr(at + 1, cgroup->path)))
+		if (at[-1] == '/' && (at[length] == '/' || at[length] == '\0'))
+			return true;
+	return false;
+}
+
+/* A pid of the list may be another process by now: the pidfd pins one, which is then looked at. */
+static bool kill_member(const struct cgroup *cgroup, int pid)
+{
+	scoped_fd pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	return pidfd >= 0 && is_member(cgroup, pid) &&
+	       syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) == 0;
+}
+
+struct kill_pass {
+	const struct cgroup *cgroup;
+	int listed;
+};
+
+static int kill_group(int parentfd, const char *name, int fd, void *data)
+{
+	struct kill_pass *pass = data;
+	scoped_fd procs = openat(fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+	FILE *list;
+	int pid;
+
+	(void)parentfd;
+	(void)name;
+	if (procs < 0)
+		return errno == ENOENT || errno == ENODEV ? 0 : -errno;
+	list = fdopen(procs, "r");
+	if (!list)
+		return -errno;
+	take_fd(&procs);
+	/* Pid 0 is a process outside of our pid namespace, which is no one of a sandbox of ours. A
+	 * threaded group lists nothing (EOPNOTSUPP): its processes are listed above it. */
+	while (fscanf(list, "%d", &pid) == 1) {
+		pass->listed++;
+		if (pid > 0)
+			kill_member(pass->cgroup, pid);
+	}
+	fclose(list);
+	return 0;
+}
+
+/*
+ * Frozen, nothing can fork away from the signals; thawed, it dies of them. Freezing may fail (a
+ * process stuck in the kernel), so passes are repeated until one finds nothing.
+ */
+int cgroup_kill_each(const struct cgroup *cgroup, struct err *e)
+{
+	uint64_t start_us = clock_us();
+
+	for (;;) {
+		struct kill_pass pass = {.cgroup = cgroup};
+		int result;
+
+		freeze(cgroup, true, KILL_FREEZE_TIMEOUT_MS);
+		result = group_walk(cgroup->v2fd, kill_group, &pass);
+		control_write(cgroup->v2fd, "cgroup.freeze", "0");
+		if (result == -ENOENT || result == -ENODEV)
+			return 0;
+		if (result < 0) {
+			errno = -result;
+			return err_sys(e, "cgroup %s: killing its processes", cgroup->path);
+		}
+		if (pass.listed == 0)
+			return 0;
+		if (clock_us() - start_us > KILL_TIMEOUT_US)
+			return err_set(e, EBUSY,
+			               "cgroup %s: %d processes are still there after SIGKILL; one "
+			               "may be stuck in the kernel (see its cgroup.procs)",
+			               cgroup->path, pass.listed);
+		control_await(cgroup->v2fd, "populated", 0, 20);
+	}
+}
+
+int cgroup_kill(const struct cgroup *cgroup, struct err *e)
+{
+	int result;
+
+	if (cgroup->v2fd < 0)
+		return cgroup->path[0] ? 0 : err_set(e, EBADF, "killing a cgroup that is not open");
+	result = control_write(cgroup->v2fd, "cgroup.kill", "1");
+	if (result == 0 || result == -ENODEV)
+		return 0;
+	if (result == -ENOENT)
+		return cgroup_kill_each(cgroup, e);
+	errno = -result;
+	return err_sys(e, "cgroup %s: writing cgroup.kill", cgroup->path);
+}
+
+int cgroup_wait_empty(const struct cgroup *cgroup, int timeout_ms, struct err *e)
+{
+	int result;
+
+	if (cgroup->v2fd < 0)
+		return cgroup->path[0] ? 0
+		                       : err_set(e, EBADF, "waiting for a cgroup that is not open");
+	result = control_await(cgroup->v2fd, "populated", 0, timeout_ms);
+	if (result == 0 || result == -ENODEV)
+		return 0;
+	errno = -result;
+	return err_sys(e, "cgroup %s: waiting until no process is in it", cgroup->path);
+}
+
+/* ---- remove ---- */
+
+int cgroup_remove(struct cgroup *cgroup, const struct cgroup_host *host, struct err *e)
+{
+	if (cgroup->path[0] == '\0' || host->mode == CGROUP_NONE)
+		return 0;
+	TRY(hybrid_remove(cgroup->path, host, e));
+	TRY(group_remove(host->v2_mount, cgroup->path, e));
+	cgroup_release(cgroup);
+	cgroup->path[0] = '\0';
+	return 0;
+}

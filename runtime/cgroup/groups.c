@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Groups as directories of one hierarchy: make, open, walk, remove. Everything is resolved beneath
+ * the descriptor of the mount's root, without links and without another mount.
+ */
+#include "runtime/cgroup/internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/process.h"
+#include "base/scoped.h"
+
+enum {
+	MAKE_ATTEMPTS = 16,
+	WALK_DEPTH_MAX = 32,
+	REMOVE_TIMEOUT_US = 2000000,
+	REMOVE_BACKOFF_LEAST_US = 100,
+	REMOVE_BACKOFF_MOST_US = 20000,
+};
+
+static const uint64_t BENEATH = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
+
+static int mount_open(const char *mount, struct err *e)
+{
+	return file_open(AT_FDCWD, mount, O_PATH | O_DIRECTORY, 0, e);
+}
+
+/* Makes the groups above PATH that are missing. */
+static int make_above(int mountfd, const char *path)
+{
+	char above[sizeof((struct cgroup *)0)->path];
+
+	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+		snprintf(above, sizeof above, "%.*s", (int)(slash - path), path);
+		if (mkdirat(mountfd, above, 0755) < 0 && errno != EEXIST)
+			return -1;
+	}
+	return 0;
+}
+
+int group_make(const char *mount, const char *path, struct err *e)
+{
+	scoped_fd mountfd = mount_open(mount, e);
+	int fd;
+
+	TRY(mountfd);
+	/* ENOENT: the parent is not there yet, or another process has just removed it. */
+	for (int attempt = 0; mkdirat(mountfd, path, 0755) < 0; attempt++) {
+		if (errno == EEXIST)
+			return err_set(e, EEXIST,
+			               "cgroup %s/%s: a group of this name is there already; "
+			               "remove it, or choose another name",
+			               mount, path);
+		if ((errno == ENOENT || errno == ENODEV) && attempt < MAKE_ATTEMPTS &&
+		    (make_above(mountfd, path) == 0 || errno == ENOENT || errno == ENODEV))
+			continue;
+		err_sys(e, "cgroup %s/%s: making it", mount, path);
+		return err_hint(e, "%s",
+		                e->code == EROFS ? "the hierarchy is mounted read-only here: mount "
+		                                   "it read-write for agentdock"
+		                                 : "agentdock must run as root, or own the parent "
+		                                   "group; see agentdock doctor");
+	}
+	fd = file_open2(mountfd, path, O_RDONLY | O_DIRECTORY, 0, BENEATH, e);
+	if (fd < 0)
+		unlinkat(mountfd, path, AT_REMOVEDIR);
+	return fd;
+}
+
+int group_open(const char *mount, const char *path, struct err *e)
+{
+	scoped_fd mountfd = mount_open(mount, e);
+
+	TRY(mountfd);
+	return file_open2(mountfd, path, O_RDONLY | O_DIRECTORY, 0, BENEATH, e);
+}
+
+static int walk(int fd, group_visit *visit, void *data, int depth)
+{
+	scoped_fd again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	scoped_dir dir = NULL;
+	struct dirent *entry;
+
+	if (depth > WALK_DEPTH_MAX)
+		return -ELOOP;
+	if (again < 0)
+		return -errno;
+	dir = fdopendir(again);
+	if (!dir)
+		return -errno;
+	take_fd(&again);
+	while ((entry = readdir(dir))) {
+		scoped_fd child = -1;
+
+		if (entry->d_type != DT_DIR || strcmp(entry->d_name, ".") == 0 ||
+		    strcmp(entry->d_name, "..") == 0)
+			continue;
+		child = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		if (child < 0) {
+			if (errno == ENOENT)
+				continue;
+			return -errno;
+		}
+		TRY(walk(child, visit, data, depth + 1));
+		TRY(visit(fd, entry->d_name, child, data));
+	}
+	return 0;
+}
+
+int group_walk(int groupfd, group_visit *visit, void *data)
+{
+	TRY(walk(groupfd, visit, data, 0));
+	return visit(-1, "", groupfd, data);
+}
+
+static int remove_one(int parentfd, const char *name, int fd, void *data)
+{
+	(void)fd;
+	(void)data;
+	if (parentfd >= 0 && unlinkat(parentfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+		return -errno;
+	return 0;
+}
+
+/* One attempt: the group alone, or when that says that it is not empty, what is below it first. */
+static int remove_attempt(int mountfd, const char *path)
+{
+	scoped_fd fd = -1;
+	int result;
+
+	if (unlinkat(mountfd, path, AT_REMOVEDIR) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != EBUSY && errno != ENOTEMPTY)
+		return -errno;
+	fd = openat(mountfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	result = group_walk(fd, remove_one, NULL);
+	if (result < 0)
+		return result;
+	return unlinkat(mountfd, path, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : -errno;
+}
+
+int group_remove(const char *mount, const char *path, struct err *e)
+{
+	scoped_fd mountfd = mount_open(mount, e);
+	uint64_t start_us = clock_us();
+	long backoff_us = REMOVE_BACKOFF_LEAST_US;
+
+	TRY(mountfd);
+	for (;;) {
+		struct timespec pause = {.tv_nsec = backoff_us * 1000};
+		int result = remove_attempt(mountfd, path);
+
+		if (result == 0)
+			return 0;
+		if ((result != -EBUSY && result != -ENOTEMPTY && result != -ENOENT) ||
+		    clock_us() - start_us > REMOVE_TIMEOUT_US) {
+			errno = -result;
+			err_sys(e, "cgroup %s/%s: removing it", mount, path);
+			if (result == -EBUSY)
+				err_hint(e, "processes are still in it (see its cgroup.procs); end "
+				            "them and try again");
+			return -e->code;
+		}
+		/* No hierarchy tells when a group that drains has drained. */
+		nanosleep(&pause, NULL);
+		backoff_us = backoff_us * 2 > REMOVE_BACKOFF_MOST_US ? REMOVE_BACKOFF_MOST_US
+		                                                     : backoff_us * 2;
+	}
+}
