@@ -69,8 +69,9 @@ static int load_profile(const char *path, struct seccomp_filter *filter, struct 
 	scoped_mem char *json = NULL;
 	size_t length;
 
-	if (file_read_all(AT_FDCWD, path, PROFILE_LIMIT_BYTES, &json, &length, e) < 0 ||
-	    seccomp_filter_compile(json, length, filter, e) < 0)
+	if (file_read_all(AT_FDCWD, path, PROFILE_LIMIT_BYTES, &json, &length, e) < 0)
+		return err_in(e, "--seccomp");
+	if (seccomp_filter_compile(json, length, filter, e) < 0)
 		return err_in(e, "--seccomp: %s", path);
 	return 0;
 }

@@ -1,0 +1,206 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What `agentdock run` refuses before it touches anything: each with one exact line and status 125.
+bats_require_minimum_version 1.5.0
+
+setup() {
+	agentdock=${AGENTDOCK:-$BATS_TEST_DIRNAME/../../build/agentdock}
+	export AGENTDOCK_STATE_DIR=$BATS_TEST_TMPDIR/state
+	export AGENTDOCK_RUN_DIR=$BATS_TEST_TMPDIR/run
+	export AGENTDOCK_CGROUP_PARENT=agentdock-test-options-$$
+	unset "${!SANDBOX_@}"
+	cd "$BATS_TEST_TMPDIR"
+}
+
+# fails TEXT WORD...: `agentdock WORD...` prints just "agentdock: TEXT" on stderr and exits 125.
+fails() {
+	local text=$1
+	shift
+	run --separate-stderr "$agentdock" "$@"
+	if [ "$status" != 125 ] || [ "$stderr" != "agentdock: $text" ] || [ -n "$output" ]; then
+		printf 'command: agentdock %s\nstatus: %s\nstdout: %s\nstderr: %s\nwanted: %s\n' \
+			"$*" "$status" "$output" "$stderr" "agentdock: $text" >&2
+		return 1
+	fi
+}
+
+# refuses TEXT OPTION...: the same for `agentdock run OPTION... -- true`.
+refuses() {
+	local text=$1
+	shift
+	fails "$text" run "$@" -- true
+}
+
+@test "unknown commands and options are told, with what was probably meant" {
+	fails "unknown command rnu; did you mean run?" rnu
+	fails "unknown command frobnicate; see agentdock --help" frobnicate
+	fails "unknown command frobnicate; see agentdock --help" help frobnicate
+	fails "gc takes no arguments, got now" gc now
+	refuses "unknown option --memroy; did you mean --memory?" --memroy 1g
+	refuses "unknown option --privileged; see agentdock run --help" --privileged
+	refuses "unknown option --volume; see agentdock run --help" --volume=/:/host
+	refuses "unknown option -z; see agentdock run --help" -z
+	refuses "--json takes no value" --json=yes
+	fails "--memory needs a value: SIZE" run --memory
+	fails "no command given; usage: agentdock run [options] -- COMMAND [ARG...]" run
+	fails "no command given; usage: agentdock run [options] -- COMMAND [ARG...]" run --json --
+	fails "the command is an empty word" run -- ""
+}
+
+@test "help and version go to standard output" {
+	run -0 --separate-stderr "$agentdock" --version
+	[[ $output =~ ^agentdock\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
+	run -0 --separate-stderr "$agentdock" --help
+	[[ $output == "usage: agentdock COMMAND"* ]] && [ -z "$stderr" ]
+	run -0 --separate-stderr "$agentdock" run --help
+	[[ $output == *"--memory SIZE"*"--allow-missing LIST"*"SANDBOX_MEMORY_LIMIT"* ]]
+	run_help=$output
+	run -0 "$agentdock" help run
+	[ "$output" = "$run_help" ]
+	run -125 --separate-stderr "$agentdock"
+	[ -z "$output" ] && [[ $stderr == "usage: agentdock COMMAND"* ]]
+}
+
+@test "limits that make no sense" {
+	refuses "--memory: '1' is out of bounds: 256 KiB to 16 TiB" --memory 1
+	refuses "--memory: '0' is out of bounds: 256 KiB to 16 TiB" -m 0
+	refuses "--memory: 'much' is not a size such as 512m, 1.5g or 65536" --memory much
+	refuses "--memory: '-1' is not a size such as 512m, 1.5g or 65536" --memory -1
+	refuses "--cpus: '0' is not a number above zero with at most three decimals, such as 1.5" \
+		--cpus 0
+	refuses "--cpus: '0.001' is out of bounds: 0.01 to $(getconf _NPROCESSORS_ONLN), the CPUs of this host" \
+		--cpus 0.001
+	refuses "--cpus: '100000' is out of bounds: 0.01 to $(getconf _NPROCESSORS_ONLN), the CPUs of this host" \
+		--cpus 100000
+	refuses "--pids-limit: '1' is out of bounds: 2 to 4194304" --pids-limit 1
+	refuses "--pids-limit: '0x10' is not a whole number; write digits only" --pids-limit 0x10
+	refuses "--disk: '4k' is out of bounds: 1.0 MiB to 16 TiB" --disk 4k
+	refuses "--inodes: '1' is out of bounds: 64 to 4294967295" --inodes 1
+	refuses "--disk-backing: 'zfs': want auto, image or tmpfs" --disk-backing zfs
+	refuses "--timeout: 'soon' is not a time span such as 90, 1.5s, 500ms, 2m or 1h" \
+		--timeout soon
+	refuses "--timeout: '9000h' is out of bounds: 0s to 8760h" --timeout 9000h
+	refuses "--grace: '2h' is out of bounds: 0s to 1h" --grace 2h
+	refuses "--start-timeout: '1ms' is out of bounds: 0.1s to 1h" --start-timeout 1ms
+	refuses "--max-output: '2g' is out of bounds: 2 B to 1.0 GiB" --max-output 2g
+	refuses "--ulimit: 'nofile': want nofile=SOFT[:HARD]" --ulimit nofile
+	refuses "--ulimit: '8:4': the soft limit is above the hard one" --ulimit nofile=8:4
+	refuses "--ulimit: 'many' is not a whole number; write digits only" --ulimit nofile=many
+	refuses "--allow-missing: 'cpu,disk': want a list of cpu, memory, pids, userns" \
+		--allow-missing cpu,disk
+	refuses "--allow-missing: '': want a list of cpu, memory, pids, userns" --allow-missing ""
+}
+
+@test "variables of the environment are held to the same rules, by their name" {
+	SANDBOX_MEMORY_LIMIT=lots refuses \
+		"SANDBOX_MEMORY_LIMIT: 'lots' is not a size such as 512m, 1.5g or 65536"
+	SANDBOX_PIDS_LIMIT=1 refuses "SANDBOX_PIDS_LIMIT: '1' is out of bounds: 2 to 4194304"
+	SANDBOX_INODES_LIMIT=1 refuses \
+		"SANDBOX_INODES_LIMIT: '1' is out of bounds: 64 to 4294967295"
+	SANDBOX_NETWORK_DISABLED=false refuses \
+		"SANDBOX_NETWORK_DISABLED: false: only true is possible, a sandbox has no network; unset it"
+	# a good one passes, so that the next thing that is wrong is told
+	SANDBOX_MEMORY_LIMIT=1g SANDBOX_CPU_LIMIT=0.5 SANDBOX_TIMEOUT_SECONDS=60 \
+		SANDBOX_DISK_LIMIT=64m SANDBOX_MAX_OUTPUT_BYTES=1000 SANDBOX_NETWORK_DISABLED=true \
+		refuses "--hostname: 'a_b': want 1 to 63 letters, digits, '-' or '.', a letter or digit first" \
+		--hostname a_b
+}
+
+@test "users are numbers, and nothing else becomes one" {
+	local want="want UID or UID:GID in numbers, 0 to 65535; names are not looked up" user
+	for user in root 65536 4294967296 -1 1:2:3 1: :1 0x0 " 0" 1000abc 10001:staff ""; do
+		refuses "--user: '$user': $want" --user "$user"
+	done
+}
+
+@test "a secret is not given to a sandbox, however it is asked for" {
+	local name
+	for name in DATABASE_URL REDIS_URL SESSION_SECRET DOCKER_HOST GITHUB_APP_ID GITHUB_TOKEN \
+		WEBHOOK_SECRET OPENAI_API_KEY ANTHROPIC_API_KEY AWS_SECRET_ACCESS_KEY npm_token \
+		GITHUB_APP_PRIVATE_KEY DB_PASSWORD MYSQL_PWD SSH_AUTH_SOCK; do
+		refuses "--env: $name looks like a secret, and a sandbox is given none; use another name if it is not one" \
+			-e "$name=hush"
+		export "$name=hush"
+		refuses "--env: $name looks like a secret, and a sandbox is given none; use another name if it is not one" \
+			-e "$name"
+		unset "$name"
+	done
+	printf '# comment\n\nGOOD=1\nNPM_TOKEN=hush\n' >job.env
+	refuses "--env-file: job.env:4: NPM_TOKEN looks like a secret, and a sandbox is given none; use another name if it is not one" \
+		--env-file job.env
+}
+
+@test "variables that have no name or no value" {
+	refuses "--env: NOT_SET_HERE is not set here; give a value: NOT_SET_HERE=VALUE" \
+		-e NOT_SET_HERE
+	refuses "--env: an assignment needs a name before the =" -e =x
+	refuses "--env: 1ST: a name does not start with a digit" -e 1ST=x
+	refuses "--env: A B: a name has letters, digits, '_', '.' and '-' only" -e "A B=x"
+	refuses "--env-file: opening none.env: No such file or directory" --env-file none.env
+	printf 'A=1\0B=2\n' >nul.env
+	refuses "--env-file: nul.env: holds a NUL byte; it is to be text" --env-file nul.env
+	# harmless names that look a little like secrets pass: the next fault is told
+	refuses "--label: 'x': want KEY=VALUE" -e TOKENIZERS_PARALLELISM=false -e MONKEY=1 --label x
+}
+
+@test "places inside" {
+	refuses "--workdir: '../x': a path with .. is refused; name it from /workspace" -w ../x
+	refuses "--workdir: '/a/../b': a path with .. is refused; name it from /workspace" -w /a/../b
+	refuses "--workdir: an empty value; want a directory inside" -w ""
+	refuses "--tmpfs: 'tmp': want an absolute path inside, without . and .." --tmpfs tmp
+	refuses "--tmpfs: '/a/../proc': want an absolute path inside, without . and .." \
+		--tmpfs /a/../proc
+	refuses "--tmpfs: '//proc': want an absolute path inside, without . and .." --tmpfs //proc
+	refuses "--tmpfs: /proc/sys: /proc is the sandbox's own" --tmpfs /proc/sys
+	refuses "--tmpfs: /workspace: it would hide the workspace" --tmpfs /workspace/
+	refuses "--tmpfs: 'suid': want size=SIZE, mode=OCTAL, exec or noexec" --tmpfs /tmp:suid
+	refuses "--tmpfs: 'mode=4755': want octal permissions, 1 to 1777" --tmpfs /tmp:mode=4755
+	refuses "--tmpfs: 'size=1' is out of bounds: 4 KiB or more" --tmpfs /tmp:size=1
+	refuses "--tmpfs: /tmp: given twice" --tmpfs /tmp --tmpfs /tmp/
+	refuses "--network: 'host': only none is possible, a sandbox has no network" --network host
+}
+
+@test "files and directories of ours that are not what they should be" {
+	touch file && mkdir dir && mkfifo pipe
+	refuses "--workspace: file is not a directory" --workspace file
+	refuses "--workspace: none: No such file or directory" --workspace none
+	refuses "--fixture and --workspace exclude each other" --fixture --workspace dir
+	refuses "--stdin: none: No such file or directory" --stdin none
+	refuses "--stdin: dir is a directory" --stdin dir
+	refuses "--meta: none/r.json: writing in none: No such file or directory" --meta none/r.json
+	refuses "--meta: dir is not a regular file" --meta dir
+	refuses "--meta: pipe is not a regular file" --meta pipe
+	refuses "--seccomp: opening none.json: No such file or directory" --seccomp none.json
+	[ ! -e "$AGENTDOCK_STATE_DIR" ] && [ ! -e "$AGENTDOCK_RUN_DIR" ] # nothing was begun
+	refuses "--keep needs --disk-backing image: a tmpfs is gone with its sandbox" \
+		--keep --disk-backing tmpfs
+}
+
+@test "a seccomp profile that is none is an error that names it" {
+	echo '{"surprise": 1}' >profile.json
+	run -125 --separate-stderr "$agentdock" run --seccomp profile.json -- true
+	[[ $stderr == "agentdock: --seccomp: profile.json: "*surprise* ]]
+	[ -z "$output" ]
+}
+
+@test "an image that is not there is named, and so is the way to get it" {
+	run -125 --separate-stderr "$agentdock" run --image nonesuch -- true
+	[[ $stderr == "agentdock: "*nonesuch*"agentdock image import"* ]]
+	[ "${#stderr_lines[@]}" = 1 ] && [ -z "$output" ]
+}
+
+@test "a name with an escape sequence does not reach the terminal" {
+	run -125 --separate-stderr "$agentdock" $'\e[31mred'
+	[ "$stderr" = 'agentdock: unknown command \x1b[31mred; see agentdock --help' ]
+}
+
+@test "closed descriptors 0 to 2 are no trap" {
+	run -125 --separate-stderr bash -c '"$1" run --memory 1 -- true <&- >&-' - "$agentdock"
+	[ "$stderr" = "agentdock: --memory: '1' is out of bounds: 256 KiB to 16 TiB" ]
+	run -125 bash -c '"$1" run --memory 1 -- true <&- >&- 2>&-' - "$agentdock"
+}
+
+@test "what cannot be printed is a failure" {
+	run -125 --separate-stderr bash -c '"$1" --help >/dev/full' - "$agentdock"
+	[ "$stderr" = "agentdock: writing to standard output: No space left on device" ]
+}
