@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A sandbox's disk: the two backings behind one face, and what is left of the limit. It owns the
+ * detached mount and the image's file; both die with their descriptors.
+ */
+#include "rootfs/disk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/scoped.h"
+#include "rootfs/detached.h"
+#include "rootfs/disk_image.h"
+
+static const uint64_t bytes_min = 1 << 20, bytes_max = 8ULL << 40;
+static const uint64_t inodes_min = 16, inodes_max = 1ULL << 30;
+
+/* Less than this is full: the last blocks go to a file's extents and a directory's growth first. */
+enum { FULL_BELOW_BLOCKS = 4 };
+
+const char *disk_backing_name(enum disk_backing backing)
+{
+	static const char *const names[] = {
+		[DISK_AUTO] = "auto",
+		[DISK_IMAGE] = "image",
+		[DISK_TMPFS] = "tmpfs",
+	};
+
+	return names[backing];
+}
+
+void disk_init(struct disk *disk)
+{
+	*disk = (struct disk){.mountfd = -1, .imagefd = -1};
+}
+
+void disk_release(struct disk *disk)
+{
+	if (!disk)
+		return;
+	close_fd(&disk->mountfd);
+	close_fd(&disk->imagefd);
+}
+
+static int check_limits(const struct disk_limits *limits, struct err *e)
+{
+	if (limits->bytes < bytes_min || limits->bytes > bytes_max)
+		return err_set(e, EINVAL, "disk limit: %" PRIu64 " bytes; from 1 MiB to 8 TiB",
+		               limits->bytes);
+	if (limits->inodes < inodes_min || limits->inodes > inodes_max)
+		return err_set(e, EINVAL, "inodes limit: %" PRIu64 "; from %" PRIu64 " to %" PRIu64,
+		               limits->inodes, inodes_min, inodes_max);
+	return 0;
+}
+
+static int create_image(int statefd, int controlfd, const struct disk_limits *limits,
+                        struct disk *disk, struct err *e)
+{
+	disk->backing = DISK_IMAGE;
+	disk->imagefd = disk_image_create(statefd, controlfd, limits->bytes, limits->inodes, e);
+	TRY(disk->imagefd);
+	disk->mountfd = disk_image_mount(controlfd, disk->imagefd, e);
+	return disk->mountfd;
+}
+
+static int create_tmpfs(const struct disk_limits *limits, struct disk *disk, struct err *e)
+{
+	char size[24], inodes[24];
+	const struct fs_option options[] = {
+		{.key = "source", .text = "disk"},
+		{.key = "mode", .text = "0755"},
+		{.key = "size", .text = size},
+		{.key = "nr_inodes", .text = inodes},
+	};
+
+	snprintf(size, sizeof size, "%" PRIu64, limits->bytes);
+	/* and its root, upper/ and work/ */
+	snprintf(inodes, sizeof inodes, "%" PRIu64, limits->inodes + 3);
+	disk->backing = DISK_TMPFS;
+	disk->mountfd = detached_mount("tmpfs", options, sizeof options / sizeof options[0],
+	                               MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);
+	TRY(disk->mountfd);
+	if (mkdirat(disk->mountfd, "upper", 0755) < 0 || mkdirat(disk->mountfd, "work", 0700) < 0)
+		return err_sys(e, "making upper/ and work/ of the sandbox's disk");
+	return 0;
+}
+
+static int create_backing(int statefd, const struct disk_limits *limits, struct disk *disk,
+                          struct err *e)
+{
+	scoped_fd controlfd = -1;
+
+	if (limits->backing == DISK_TMPFS)
+		return create_tmpfs(limits, disk, e);
+	controlfd = loop_control_open(e);
+	if (controlfd == -ENODEV && limits->backing == DISK_AUTO)
+		return create_tmpfs(limits, disk, e);
+	TRY(controlfd);
+	return create_image(statefd, controlfd, limits, disk, e);
+}
+
+/* The owner and the mode are set here, whatever umask made of them: upper/ becomes the guest's /.
+ */
+static int own_upper(struct disk *disk, uint32_t owner, struct err *e)
+{
+	struct statfs fs;
+
+	if (fchownat(disk->mountfd, "upper", owner, owner, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    fchmodat(disk->mountfd, "upper", 0755, 0) < 0)
+		return err_sys(e, "giving the sandbox's disk to host id %u", owner);
+	if (fstatfs(disk->mountfd, &fs) < 0)
+		return err_sys(e, "measuring the sandbox's disk");
+	disk->used_bytes_empty = (fs.f_blocks - fs.f_bavail) * (uint64_t)fs.f_bsize;
+	disk->used_inodes_empty = fs.f_files - fs.f_ffree;
+	return 0;
+}
+
+int disk_create(int statefd, const struct disk_limits *limits, uint32_t owner, struct disk *disk,
+                struct err *e)
+{
+	__attribute__((cleanup(disk_release))) struct disk made;
+
+	disk_init(&made);
+	TRY(check_limits(limits, e));
+	TRY(create_backing(statefd, limits, &made, e));
+	TRY(own_upper(&made, owner, e));
+	*disk = made;
+	disk_init(&made);
+	return 0;
+}
+
+static uint64_t beyond(uint64_t used, uint64_t base)
+{
+	return used > base ? used - base : 0;
+}
+
+int disk_measure(const struct disk *disk, struct disk_usage *usage, struct err *e)
+{
+	struct statfs fs;
+	uint64_t block;
+
+	if (fstatfs(disk->mountfd, &fs) < 0)
+		return err_sys(e, "measuring the sandbox's disk");
+	block = (uint64_t)fs.f_bsize;
+	*usage = (struct disk_usage){
+		.bytes = beyond((fs.f_blocks - fs.f_bavail) * block, disk->used_bytes_empty),
+		.bytes_limit = beyond(fs.f_blocks * block, disk->used_bytes_empty),
+		.inodes = beyond(fs.f_files - fs.f_ffree, disk->used_inodes_empty),
+		.inodes_limit = beyond(fs.f_files, disk->used_inodes_empty),
+		.full = fs.f_bavail < FULL_BELOW_BLOCKS || fs.f_ffree == 0,
+	};
+	return 0;
+}
+
+/* overlayfs refuses an upper directory that a volatile overlay wrote, for it cannot know that all
+ * of it reached the disk. After syncfs it has, so the mark goes and the kept disk can be used
+ * again. */
+static int settle(const struct disk *disk, struct err *e)
+{
+	scoped_fd rootfd = file_open(disk->mountfd, ".", O_RDONLY | O_DIRECTORY, 0, e);
+
+	TRY(rootfd);
+	if ((unlinkat(rootfd, "work/work/incompat/volatile", AT_REMOVEDIR) < 0 ||
+	     unlinkat(rootfd, "work/work/incompat", AT_REMOVEDIR) < 0) &&
+	    errno != ENOENT)
+		return err_sys(e, "clearing the overlay's mark on the kept disk");
+	if (syncfs(rootfd) < 0 || fsync(disk->imagefd) < 0)
+		return err_sys(e, "writing out the kept disk");
+	return 0;
+}
+
+int disk_keep(const struct disk *disk, int statefd, const char *name, struct err *e)
+{
+	char file[256], self[40];
+	scoped_fd keptfd = -1;
+
+	if (disk->imagefd < 0)
+		return err_set(e, EINVAL, "a disk in memory cannot be kept; use the image backing");
+	if (!*name || strchr(name, '/') || name[0] == '.')
+		return err_set(e, EINVAL, "\"%s\" cannot name a kept disk", name);
+	if (mkdirat(statefd, "kept", 0700) < 0 && errno != EEXIST)
+		return err_sys(e, "making the state directory's kept/");
+	keptfd = file_open(statefd, "kept", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, e);
+	TRY(keptfd);
+	if (snprintf(file, sizeof file, "%s.ext4", name) >= (int)sizeof file)
+		return err_set(e, ENAMETOOLONG, "\"%.40s...\" is too long for a kept disk", name);
+	TRY(settle(disk, e));
+	snprintf(self, sizeof self, "/proc/self/fd/%d", disk->imagefd);
+	if (linkat(AT_FDCWD, self, keptfd, file, AT_SYMLINK_FOLLOW) < 0)
+		return err_sys(e, "keeping the disk as kept/%s", file);
+	return 0;
+}
