@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * agentdock-init, from its sealed memfd, as pid 1 of real pid namespaces with a /proc of their own.
+ * The programs are those of any Debian. Root only; every wait is for an event and has a deadline
+ * that only a hang reaches.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/process.h"
+#include "base/scoped.h"
+#include "init/protocol.h"
+#include "runtime/init_memfd.h"
+
+enum { GUEST_UID = 10001, ROOT = 0, DEADLINE_MS = 60000, ABOVE_STDIO = 10, NOT_STARTED = 125 };
+
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "%s:%d: %s (errno %d)\n", __FILE__, __LINE__, #condition,  \
+			        errno);                                                            \
+			_exit(99);                                                                 \
+		}                                                                                  \
+	} while (0)
+
+struct guest {
+	pid_t pid;
+	int pidfd;
+	int channel;
+	int in, out; /* the command's stdin to write, its stdout and stderr to read */
+};
+
+/* ARGS: PROGRAM, argv[0], ... Leaves what a careless caller could: signals ignored and blocked. */
+static void become_init(uid_t uid, int memfd, const int fds[4], const char *const args[])
+{
+	static const int ignored[] = {SIGCHLD, SIGPIPE, SIGINT, SIGTERM};
+	char *argv[16] = {strdup("agentdock-init")};
+	char *envp[] = {strdup("PATH=/usr/bin:/bin"), NULL};
+	int high[4];
+	sigset_t blocked;
+
+	CHECK(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+	CHECK(mount("proc", "/proc", "proc", 0, NULL) == 0);
+	CHECK(setresgid(uid, uid, uid) == 0 && setresuid(uid, uid, uid) == 0);
+	CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
+	for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+		signal(ignored[i], SIG_IGN);
+	sigfillset(&blocked);
+	sigprocmask(SIG_SETMASK, &blocked, NULL);
+	for (int i = 0; i < 14 && args[i]; i++)
+		argv[i + 1] = strdup(args[i]);
+	memfd = fcntl(memfd, F_DUPFD_CLOEXEC, ABOVE_STDIO);
+	for (int i = 0; i < 4; i++)
+		high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, ABOVE_STDIO);
+	for (int i = 0; i < 4; i++)
+		CHECK(dup2(high[i], i) == i);
+	syscall(SYS_execveat, memfd, "", argv, envp, AT_EMPTY_PATH);
+	CHECK(!"exec of the memfd");
+}
+
+/* Both ends of all that connects a guest with the test. */
+struct plumbing {
+	int in[2], out[2], channel[2];
+	int memfd;
+};
+
+static void plumbing_make(struct plumbing *plumbing)
+{
+	struct err e = {0};
+
+	plumbing->memfd = init_memfd(&e);
+	assert_string_equal(e.text, "");
+	assert_true(plumbing->memfd >= 0);
+	assert_int_equal(pipe2(plumbing->in, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(plumbing->out, O_CLOEXEC), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, plumbing->channel),
+	                 0);
+}
+
+static pid_t plumbing_clone(const struct plumbing *plumbing, uid_t uid, const char *const args[],
+                            int *pidfd)
+{
+	const int fds[] = {plumbing->in[0], plumbing->out[1], plumbing->out[1],
+	                   plumbing->channel[1]};
+	struct clone_args clone = {.flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_PIDFD,
+	                           .exit_signal = SIGCHLD,
+	                           .pidfd = (uintptr_t)pidfd};
+	pid_t pid = process_clone3(&clone);
+
+	if (pid == 0)
+		become_init(uid, plumbing->memfd, fds, args);
+	return pid;
+}
+
+/* Keeps the test's ends. */
+static void plumbing_split(const struct plumbing *plumbing, struct guest *guest)
+{
+	close(plumbing->memfd);
+	close(plumbing->in[0]);
+	close(plumbing->out[1]);
+	close(plumbing->channel[1]);
+	guest->in = plumbing->in[1];
+	guest->out = plumbing->out[0];
+	guest->channel = plumbing->channel[0];
+}
+
+static void guest_start(struct guest *guest, uid_t uid, const char *const args[])
+{
+	struct plumbing plumbing;
+
+	plumbing_make(&plumbing);
+	guest->pid = plumbing_clone(&plumbing, uid, args, &guest->pidfd);
+	assert_true(guest->pid >= 0);
+	plumbing_split(&plumbing, guest);
+}
+
+static void guest_shell(struct guest *guest, uid_t uid, const char *script)
+{
+	guest_start(guest, uid, (const char *const[]){"/bin/sh", "sh", "-c", script, NULL});
+}
+
+/* Nonzero when FD has something to read, or its end, before TIMEOUT_MS. */
+static int readable(int fd, int timeout_ms)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+
+	return poll(&poll_fd, 1, timeout_ms);
+}
+
+static void expect_message(const struct guest *guest, int kind, int value)
+{
+	struct init_message message;
+
+	assert_int_equal(readable(guest->channel, DEADLINE_MS), 1);
+	assert_int_equal(recv(guest->channel, &message, sizeof message, 0), sizeof message);
+	assert_int_equal(message.kind, kind);
+	assert_int_equal(message.value, value);
+}
+
+static void expect_word(const struct guest *guest, const char *word)
+{
+	char text[256] = "";
+	size_t length = strlen(word);
+
+	for (size_t at = 0; at < length; at++) {
+		assert_int_equal(readable(guest->out, DEADLINE_MS), 1);
+		assert_int_equal(read(guest->out, text + at, 1), 1);
+	}
+	assert_string_equal(text, word);
+}
+
+static void expect_end_of_output(const struct guest *guest)
+{
+	char byte;
+
+	assert_int_equal(readable(guest->out, DEADLINE_MS), 1);
+	assert_int_equal(read(guest->out, &byte, 1), 0);
+}
+
+static void guest_release(struct guest *guest, int expected_status)
+{
+	int status;
+
+	assert_int_equal(readable(guest->pidfd, DEADLINE_MS), 1);
+	assert_int_equal(waitpid(guest->pid, &status, 0), guest->pid);
+	assert_int_equal(status, expected_status);
+	if (guest->in >= 0)
+		close(guest->in);
+	close(guest->out);
+	close(guest->channel);
+	close(guest->pidfd);
+}
+
+static void guest_signal(const struct guest *guest, int signo)
+{
+	assert_int_equal(syscall(SYS_pidfd_send_signal, guest->pidfd, signo, NULL, 0), 0);
+}
+
+static void guest_kill(struct guest *guest)
+{
+	guest_signal(guest, SIGKILL);
+	guest_release(guest, SIGKILL);
+}
+
+/* Runs SCRIPT from start to end; it leaves nothing running. */
+static void expect_ending(uid_t uid, const char *script, int status)
+{
+	struct guest guest;
+
+	guest_shell(&guest, uid, script);
+	expect_message(&guest, INIT_STARTED, 0);
+	expect_message(&guest, INIT_EXITED, status);
+	expect_end_of_output(&guest);
+	guest_release(&guest, 0);
+}
+
+static void test_exit_codes(void **state)
+{
+	(void)state;
+	expect_ending(ROOT, "exit 0", 0);
+	expect_ending(ROOT, "exit 3", 3 << 8);
+	expect_ending(GUEST_UID, "exit 255", 255 << 8);
+}
+
+static void test_deaths_by_signal(void **state)
+{
+	(void)state;
+	expect_ending(GUEST_UID, "kill -KILL $$", SIGKILL);
+	expect_ending(GUEST_UID, "kill -TERM $$", SIGTERM);
+	expect_ending(GUEST_UID, "ulimit -c 0; kill -SEGV $$", SIGSEGV);
+}
+
+static void test_what_the_command_gets(void **state)
+{
+	struct guest guest;
+
+	(void)state;
+	/* its arguments and environment, and nothing more */
+	guest_start(&guest, GUEST_UID,
+	            (const char *const[]){"/bin/sh", "another-name", "-c",
+	                                  "printf '%s|' \"$0\" \"$@\" \"$PATH\"", "zero", "o n e",
+	                                  "", NULL});
+	expect_message(&guest, INIT_STARTED, 0);
+	expect_word(&guest, "zero|o n e||/usr/bin:/bin|");
+	expect_message(&guest, INIT_EXITED, 0);
+	guest_release(&guest, 0);
+	/* no signal blocked or ignored */
+	guest_start(&guest, GUEST_UID,
+	            (const char *const[]){"/bin/grep", "grep", "-cE", "^Sig(Blk|Ign):.0{16}$",
+	                                  "/proc/self/status", NULL});
+	expect_message(&guest, INIT_STARTED, 0);
+	expect_word(&guest, "2\n");
+	expect_message(&guest, INIT_EXITED, 0);
+	guest_release(&guest, 0);
+	/* its own session and group; none of init's descriptors */
+	expect_ending(GUEST_UID, "set -- $(cat /proc/$$/stat); test $5 = $$ && test $6 = $$", 0);
+	expect_ending(GUEST_UID, "test -e /proc/$$/fd/2 && ! test -e /proc/$$/fd/3", 0);
+}
+
+static void expect_exec_failure(const char *program, int code)
+{
+	struct guest guest;
+
+	guest_start(&guest, GUEST_UID, (const char *const[]){program, "program", NULL});
+	expect_message(&guest, INIT_EXEC_FAILED, code);
+	expect_end_of_output(&guest);
+	guest_release(&guest, NOT_STARTED << 8);
+}
+
+static void test_what_cannot_start(void **state)
+{
+	char path[] = "/tmp/agentdock-test-init-XXXXXX";
+	scoped_fd fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	expect_exec_failure("/nonexistent/program", ENOENT);
+	expect_exec_failure("/etc", EACCES);
+	expect_exec_failure("/etc/passwd", EACCES);
+	assert_int_equal(write(fd, "echo no interpreter\n", 20), 20);
+	assert_int_equal(fchmod(fd, 0755), 0);
+	expect_exec_failure(path, ETXTBSY);
+	close_fd(&fd);
+	expect_exec_failure(path, ENOEXEC);
+	fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	assert_int_equal(write(fd, "#!/nonexistent/sh\n", 18), 18);
+	close_fd(&fd);
+	expect_exec_failure(path, ENOENT);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void test_orphans_are_reaped(void **state)
+{
+	(void)state;
+	/* Ends only at a moment when pid 1 has no dead child, and the command still lives. */
+	expect_ending(GUEST_UID,
+	              "i=0; while [ $i -lt 500 ]; do (true &); i=$((i+1)); done\n"
+	              "while grep -qs '^[0-9]* ([^)]*) Z 1 ' /proc/[0-9]*/stat; do :; done\n"
+	              "exit 9",
+	              9 << 8);
+}
+
+static void test_signals_are_handed_on(void **state)
+{
+	struct guest guest;
+
+	(void)state;
+	guest_shell(&guest, GUEST_UID,
+	            "trap 'exit 42' TERM; exec 4<&0; cat <&4 & echo ready; wait");
+	expect_message(&guest, INIT_STARTED, 0);
+	expect_word(&guest, "ready\n");
+	guest_signal(&guest, SIGTERM);
+	expect_message(&guest, INIT_EXITED, 42 << 8);
+	close(guest.in);
+	guest.in = -1;
+	guest_release(&guest, 0);
+	/* from inside as well, as other programs for pid 1 do */
+	expect_ending(GUEST_UID, "trap 'exit 43' TERM; kill -TERM 1; while :; do :; done", 43 << 8);
+	expect_ending(GUEST_UID, "kill -USR1 1; while :; do :; done", SIGUSR1);
+	/* and what no process may do to pid 1 from inside is in vain */
+	expect_ending(GUEST_UID, "kill -KILL 1; kill -STOP 1; kill -CHLD 1; exit 6", 6 << 8);
+}
+
+static void test_background_outlives_the_command(void **state)
+{
+	struct guest guest;
+
+	(void)state;
+	guest_shell(&guest, GUEST_UID, "exec 4<&0; cat <&4 & exit 7");
+	expect_message(&guest, INIT_STARTED, 0);
+	expect_message(&guest, INIT_EXITED, 7 << 8);
+	assert_int_equal(readable(guest.out, 0), 0);
+	/* there is nobody to hand this to, in particular not a process that got the old pid */
+	guest_signal(&guest, SIGTERM);
+	assert_int_equal(write(guest.in, "still here", 10), 10);
+	expect_word(&guest, "still here");
+	assert_int_equal(readable(guest.pidfd, 0), 0);
+	close(guest.in);
+	guest.in = -1;
+	expect_end_of_output(&guest);
+	guest_release(&guest, 0);
+}
+
+static void test_init_holds_no_output(void **state)
+{
+	struct guest guest;
+
+	(void)state;
+	guest_shell(&guest, GUEST_UID, "exec 4<&0; cat <&4 >/dev/null 2>&1 & exit 8");
+	expect_message(&guest, INIT_STARTED, 0);
+	expect_message(&guest, INIT_EXITED, 8 << 8);
+	expect_end_of_output(&guest);
+	assert_int_equal(readable(guest.pidfd, 0), 0);
+	close(guest.in);
+	guest.in = -1;
+	guest_release(&guest, 0);
+}
+
+static void test_a_storm_hides_nothing(void **state)
+{
+	struct guest guest;
+
+	(void)state;
+	guest_shell(&guest, GUEST_UID,
+	            "trap '' HUP; i=0; while [ $i -lt 4 ]; do\n"
+	            "(while :; do kill -HUP 1; (true &); done) & i=$((i+1)); done; exit 5");
+	expect_message(&guest, INIT_STARTED, 0);
+	expect_message(&guest, INIT_EXITED, 5 << 8);
+	guest_kill(&guest);
+}
+
+static void test_init_survives_a_deaf_outside(void **state)
+{
+	struct guest guest;
+
+	(void)state;
+	guest_shell(&guest, GUEST_UID, "cat; exit 5");
+	expect_message(&guest, INIT_STARTED, 0);
+	assert_int_equal(shutdown(guest.channel, SHUT_RDWR), 0);
+	close(guest.in);
+	guest.in = -1;
+	guest_release(&guest, 0);
+}
+
+/* In the guest's namespaces, as its user: what it may not see of pid 1, beside what it may of 2. */
+static void intrude(void)
+{
+	char text[64];
+	struct iovec iov = {text, sizeof text};
+
+	CHECK(readlink("/proc/2/exe", text, sizeof text) > 0);
+	CHECK(readlink("/proc/1/exe", text, sizeof text) < 0 && errno == EACCES);
+	CHECK(open("/proc/1/exe", O_RDONLY) < 0 && errno == EACCES);
+	CHECK(open("/proc/2/fd", O_RDONLY) >= 0);
+	CHECK(open("/proc/1/fd", O_RDONLY) < 0 && errno == EACCES);
+	CHECK(open("/proc/2/environ", O_RDONLY) >= 0);
+	CHECK(open("/proc/1/environ", O_RDONLY) < 0 && errno == EACCES);
+	CHECK(open("/proc/1/mem", O_RDWR) < 0 && errno == EACCES);
+	CHECK(process_vm_readv(1, &iov, 1, &iov, 1, 0) < 0 && errno == EPERM);
+	CHECK(ptrace(PTRACE_SEIZE, 1, 0, 0) < 0 && errno == EPERM);
+	CHECK(syscall(SYS_pidfd_getfd, (int)syscall(SYS_pidfd_open, 1, 0), INIT_FD, 0) < 0);
+	CHECK(errno == EPERM);
+	_exit(0);
+}
+
+static void enter_and_intrude(int pidfd)
+{
+	int status;
+	pid_t pid;
+
+	CHECK(setns(pidfd, CLONE_NEWPID | CLONE_NEWNS) == 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		CHECK(setresgid(GUEST_UID, GUEST_UID, GUEST_UID) == 0);
+		CHECK(setresuid(GUEST_UID, GUEST_UID, GUEST_UID) == 0);
+		CHECK(prctl(PR_SET_DUMPABLE, 1) == 0);
+		intrude();
+	}
+	CHECK(waitpid(pid, &status, 0) == pid);
+	_exit(status == 0 ? 0 : 1);
+}
+
+static void test_the_guest_cannot_look_into_pid_1(void **state)
+{
+	struct guest guest;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	guest_shell(&guest, GUEST_UID, "echo ready; cat");
+	expect_message(&guest, INIT_STARTED, 0);
+	expect_word(&guest, "ready\n");
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		enter_and_intrude(guest.pidfd);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	guest_kill(&guest);
+}
+
+static void be_parent(const struct plumbing *plumbing, const int done[2])
+{
+	const char *const args[] = {"/bin/cat", "cat", NULL};
+	char byte;
+	int pidfd;
+
+	CHECK(plumbing_clone(plumbing, GUEST_UID, args, &pidfd) > 0);
+	close(done[1]);
+	CHECK(read(done[0], &byte, 1) == 0);
+	_exit(0);
+}
+
+/* The signal for that is asked for before the exec of init, and must survive it. */
+static void test_init_dies_with_its_parent(void **state)
+{
+	struct plumbing plumbing;
+	struct guest guest = {.pidfd = -1};
+	int done[2], status;
+
+	(void)state;
+	plumbing_make(&plumbing);
+	assert_int_equal(pipe2(done, O_CLOEXEC), 0);
+	guest.pid = fork();
+	assert_true(guest.pid >= 0);
+	if (guest.pid == 0)
+		be_parent(&plumbing, done);
+	plumbing_split(&plumbing, &guest);
+	expect_message(&guest, INIT_STARTED, 0);
+	assert_int_equal(write(guest.in, "alive", 5), 5);
+	expect_word(&guest, "alive");
+	close(done[1]);
+	expect_end_of_output(&guest);
+	assert_int_equal(waitpid(guest.pid, &status, 0), guest.pid);
+	assert_int_equal(status, 0);
+	close(done[0]);
+	close(guest.in);
+	close(guest.out);
+	close(guest.channel);
+}
+
+static void test_memfd_is_sealed(void **state)
+{
+	struct err e = {0};
+	struct stat status;
+	scoped_fd fd = init_memfd(&e);
+	int all = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	assert_int_equal(fcntl(fd, F_GET_SEALS) & all, all);
+	assert_int_equal(fstat(fd, &status), 0);
+	assert_int_equal(status.st_mode & 07777, 0111);
+	assert_true(status.st_size > 0);
+	assert_int_equal(pwrite(fd, "x", 1, 0), -1);
+	assert_int_equal(errno, EPERM);
+	assert_int_equal(ftruncate(fd, 0), -1);
+	assert_ptr_equal(mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_GROW), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_exit_codes),
+		cmocka_unit_test(test_deaths_by_signal),
+		cmocka_unit_test(test_what_the_command_gets),
+		cmocka_unit_test(test_what_cannot_start),
+		cmocka_unit_test(test_orphans_are_reaped),
+		cmocka_unit_test(test_signals_are_handed_on),
+		cmocka_unit_test(test_background_outlives_the_command),
+		cmocka_unit_test(test_init_holds_no_output),
+		cmocka_unit_test(test_a_storm_hides_nothing),
+		cmocka_unit_test(test_init_survives_a_deaf_outside),
+		cmocka_unit_test(test_the_guest_cannot_look_into_pid_1),
+		cmocka_unit_test(test_init_dies_with_its_parent),
+		cmocka_unit_test(test_memfd_is_sealed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
