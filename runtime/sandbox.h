@@ -15,30 +15,29 @@
 
 /* Where this host keeps things. NULL members take the default in brackets. */
 struct sandbox_host_paths {
-	const char *state;         /* [/var/lib/agentdock] images, layers, disk templates, kept disks */
-	const char *run;           /* [/run/agentdock] one directory for each running sandbox, slots */
+	const char *state; /* [/var/lib/agentdock] images, layers, disk templates, kept disks */
+	const char *run;   /* [/run/agentdock] one directory for each running sandbox, slots */
 	const char *cgroup_parent; /* [agentdock] below the cgroup mounts */
-	const char *libexec;       /* [directory of the executable, then /usr/libexec/agentdock] */
+	const char *archiver;      /* path of the program agentdock-archive; no default */
 };
 
 struct sandbox_host {
 	struct image_store store;
 	int runfd;
-	int stagingfd;             /* a directory to attach roots over */
 	char run_path[256];
 	char cgroup_parent[64];
 	struct cgroup_host cgroups;
 };
 int sandbox_host_open(struct sandbox_host *host, const struct sandbox_host_paths *paths,
-		      struct err *e);
+                      struct err *e);
 void sandbox_host_release(struct sandbox_host *host);
 
 /* How the caller follows a run. Zero-initialised but for the descriptors (-1) follows nothing. */
 struct sandbox_watch {
-	int livefds[2];  /* what the command writes goes here as well, chunk by chunk; -1: nowhere.
-			  * A slow reader slows the command down, never the time-out. */
-	int cancelfd;    /* signalfd(2): a signal cancels the run (TERM, grace, KILL); a second one
-			  * kills at once; -1: none */
+	int livefds[2]; /* what the command writes goes here as well, chunk by chunk; -1: nowhere.
+	                 * A slow reader slows the command down, never the time-out. */
+	int cancelfd;   /* signalfd(2): a signal cancels the run (TERM, grace, KILL); a second one
+	                 * kills at once; -1: none */
 	void (*phase)(void *data, enum report_phase phase); /* may be NULL */
 	void *data;
 };
@@ -49,13 +48,10 @@ struct sandbox_watch {
  * start_failed or internal, and then *e == report->error.
  */
 int sandbox_run(struct sandbox_host *host, const struct sandbox_spec *spec,
-		const struct sandbox_watch *watch, struct report *report, struct err *e);
+                const struct sandbox_watch *watch, struct report *report, struct err *e);
 
 /* Removes what sandboxes whose process is gone have left. Another process's live sandbox is never
  * touched. Every sandbox_run begins with it. */
 int sandbox_reap(struct sandbox_host *host, int *reaped, struct err *e);
-
-/* The score as it would be played for SPEC, without times. For --explain and the docs. */
-int sandbox_explain(const struct sandbox_spec *spec, struct report_row rows[REPORT_ROWS_MAX]);
 
 #endif

@@ -23,9 +23,9 @@
 enum { SPEC_TMPFS_MAX = 16 };
 
 struct sandbox_spec {
-	char *const *argv;        /* NULL-terminated; argv[0] is looked up in the PATH of envp */
-	char *const *envp;        /* the whole environment; nothing is inherited */
-	const char *cwd;          /* absolute, inside */
+	char *const *argv; /* NULL-terminated; argv[0] is looked up in the PATH of envp */
+	char *const *envp; /* the whole environment; nothing is inherited */
+	const char *cwd;   /* absolute, inside */
 	const char *hostname;
 
 	struct identity identity; /* user_namespace and host_base are the sandbox's to fill */
@@ -38,8 +38,8 @@ struct sandbox_spec {
 	bool read_only_root;
 	struct tmpfs_mount tmpfs[SPEC_TMPFS_MAX];
 	int tmpfs_count;
-	const char *workspace;    /* a host directory copied to /workspace; NULL: an empty one */
-	const char *stdin_path;   /* NULL: /dev/null; "-": the caller's standard input */
+	const char *workspace;  /* a host directory copied to /workspace; NULL: an empty one */
+	const char *stdin_path; /* NULL: /dev/null; "-": the caller's standard input */
 
 	uint64_t start_timeout_ms; /* everything until exec, unpacking included */
 	uint64_t timeout_ms;       /* of the command; 0: none */
@@ -48,7 +48,7 @@ struct sandbox_spec {
 	uint64_t max_output_bytes; /* kept of each stream: half head, half tail */
 
 	const struct string_list *labels; /* KEY=VALUE */
-	bool keep;                 /* the disk outlives the sandbox */
+	bool keep;                        /* the disk outlives the sandbox */
 };
 
 /* Fills in the documented defaults (requirements LI1 to LI8, IS1). */

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The channel between outside and inside: framing and descriptor passing. Owns nothing. */
+#include "runtime/channel.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/scoped.h"
+#include "init/protocol.h"
+
+union control {
+	char buffer[CMSG_SPACE(sizeof(int))];
+	struct cmsghdr align;
+};
+
+int channel_send(int socketfd, const struct channel_message *message, int fd, struct err *e)
+{
+	struct channel_message copy = *message;
+	struct iovec iov = {.iov_base = &copy, .iov_len = sizeof copy};
+	union control control = {0};
+	struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	copy.has_fd = fd >= 0;
+	if (fd >= 0) {
+		header.msg_control = control.buffer;
+		header.msg_controllen = sizeof control.buffer;
+		struct cmsghdr *cmsg = CMSG_FIRSTHDR(&header);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(sizeof fd);
+		memcpy(CMSG_DATA(cmsg), &fd, sizeof fd);
+	}
+	while (sendmsg(socketfd, &header, MSG_NOSIGNAL) < 0) {
+		if (errno != EINTR)
+			return err_sys(e, "talking to the other side of the sandbox");
+	}
+	return 0;
+}
+
+int channel_receive(int socketfd, struct channel_message *message, int *fd, struct err *e)
+{
+	union control control = {0};
+	struct iovec iov = {.iov_base = message, .iov_len = sizeof *message};
+	struct msghdr header = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.buffer,
+		.msg_controllen = sizeof control.buffer,
+	};
+	scoped_fd received = -1;
+	ssize_t length;
+
+	memset(message, 0, sizeof *message);
+	*fd = -1;
+	do
+		length = recvmsg(socketfd, &header, MSG_CMSG_CLOEXEC);
+	while (length < 0 && errno == EINTR);
+	if (length < 0)
+		return err_sys(e, "listening to the other side of the sandbox");
+
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&header);
+	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS &&
+	    cmsg->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(&received, CMSG_DATA(cmsg), sizeof received);
+	if (length == 0)
+		return 0;
+	if (length != sizeof *message && length != sizeof(struct init_message))
+		return err_set(e, EPROTO, "a message of %zd bytes from inside the sandbox", length);
+	*fd = take_fd(&received);
+	return 1;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this host keeps for all its sandboxes: the image store, RUN, the cgroup mounts. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/scoped.h"
+#include "base/strings.h"
+#include "runtime/sandbox.h"
+
+static const char *or_default(const char *value, const char *standard)
+{
+	return value ? value : standard;
+}
+
+int sandbox_host_open(struct sandbox_host *host, const struct sandbox_host_paths *paths,
+                      struct err *e)
+{
+	const char *state = or_default(paths->state, "/var/lib/agentdock");
+	const char *run = or_default(paths->run, "/run/agentdock");
+	const char *parent = or_default(paths->cgroup_parent, "agentdock");
+
+	memset(host, 0, sizeof *host);
+	host->runfd = -1;
+	host->store.statefd = -1;
+	if (geteuid() != 0)
+		return err_set(e, EPERM,
+		               "a sandbox needs root to be built; run agentdock as root (sudo)");
+	if (parent[0] == '/' || strstr(parent, "..") || !parent[0])
+		return err_set(e, EINVAL,
+		               "cgroup parent '%s': wanted a path below the cgroup mounts, such as "
+		               "agentdock",
+		               parent);
+	TRY(text_format(host->run_path, sizeof host->run_path, e, "%s", run));
+	TRY(text_format(host->cgroup_parent, sizeof host->cgroup_parent, e, "%s", parent));
+	TRY(cgroup_host_probe(&host->cgroups, e));
+	TRY(dir_make_all(AT_FDCWD, run, 0700, e));
+	scoped_fd runfd = file_open(AT_FDCWD, run, O_RDONLY | O_DIRECTORY, 0, e);
+	TRY(runfd);
+	TRY(image_store_open(&host->store, state, paths->archiver, e));
+	host->runfd = take_fd(&runfd);
+	return 0;
+}
+
+void sandbox_host_release(struct sandbox_host *host)
+{
+	image_store_release(&host->store);
+	close_fd(&host->runfd);
+}

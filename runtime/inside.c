@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The inside halves of the score. They run in a child of the builder that has not executed anything
+ * yet: pid 1 of the new namespaces, still trusted, with the host's mounts in sight until "pivot".
+ * Nothing of the guest's runs before "exec", but the image's tree is already hostile ground.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/close_range.h>
+#include <linux/mount.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/scoped.h"
+#include "base/strings.h"
+#include "init/protocol.h"
+#include "rootfs/mounts.h"
+#include "runtime/network/loopback.h"
+#include "runtime/score.h"
+
+/* Descriptors at exec: 0, 1, 2, the channel at INIT_FD, the init program; then what is closed. */
+enum { PROGRAM_FD = INIT_FD + 1, FIRST_CLOSED_FD };
+
+INSIDE(new_session)
+{
+	if (setsid() < 0)
+		return err_sys(e, "setsid");
+	umask(in->sandbox->identity.umask);
+	return 0;
+}
+
+INSIDE(session_keyring)
+{
+	(void)in;
+	return identity_session_keyring(e);
+}
+
+INSIDE(private_mounts)
+{
+	(void)in;
+	return mounts_make_private(e);
+}
+
+INSIDE(set_hostname)
+{
+	if (sethostname(in->spec->hostname, strlen(in->spec->hostname)))
+		return err_sys(e, "hostname '%s'", in->spec->hostname);
+	return 0;
+}
+
+INSIDE(bring_up_loopback)
+{
+	(void)in;
+	return loopback_up(e);
+}
+
+INSIDE(attach_root)
+{
+	if (in->sandbox->identity.user_namespace)
+		TRY(identity_become_root(e));
+	in->rootfd = take_fd(&in->receivedfd);
+	return root_attach(in->rootfd, e);
+}
+
+INSIDE(cgroup_namespace)
+{
+	(void)in;
+	if (unshare(CLONE_NEWCGROUP))
+		return err_sys(e, "making a cgroup namespace");
+	return 0;
+}
+
+INSIDE(attach_proc)
+{
+	return proc_attach(in->rootfd, e);
+}
+
+INSIDE(attach_devices)
+{
+	const uint64_t shm_bytes = 64 << 20; /* what docker gives */
+
+	return devices_attach(in->rootfd, in->sandbox->devicesfd, shm_bytes, e);
+}
+
+INSIDE(mask_proc)
+{
+	return proc_mask(in->rootfd, e);
+}
+
+INSIDE(attach_tmpfs)
+{
+	for (int i = 0; i < in->spec->tmpfs_count; i++)
+		TRY(tmpfs_attach(in->rootfd, &in->spec->tmpfs[i], e));
+	return 0;
+}
+
+INSIDE(pivot)
+{
+	return root_pivot(in->rootfd, e);
+}
+
+INSIDE(ensure_account)
+{
+	return account_ensure(in->spec->identity.uid, in->spec->identity.gid, "/workspace", e);
+}
+
+INSIDE(make_workspace)
+{
+	return directory_ensure("/workspace", in->spec->identity.uid, in->spec->identity.gid, e);
+}
+
+INSIDE(read_only_root)
+{
+	(void)in;
+	return root_make_readonly(e);
+}
+
+INSIDE(set_rlimits)
+{
+	return identity_set_rlimits(&in->sandbox->identity, e);
+}
+
+INSIDE(drop_bounding)
+{
+	(void)in;
+	return identity_drop_bounding(e);
+}
+
+INSIDE(lock_securebits)
+{
+	(void)in;
+	return identity_lock_securebits(e);
+}
+
+INSIDE(become_user)
+{
+	return identity_become_user(in->spec->identity.uid, in->spec->identity.gid, e);
+}
+
+INSIDE(drop_capabilities)
+{
+	(void)in;
+	return identity_drop_capabilities(e);
+}
+
+INSIDE(no_new_privs)
+{
+	(void)in;
+	return identity_no_new_privs(e);
+}
+
+INSIDE(working_directory)
+{
+	char resolved[PATH_MAX];
+
+	if (chdir(in->spec->cwd)) {
+		in->fault = FAULT_GUEST;
+		return err_sys(e, "working directory '%s'", in->spec->cwd);
+	}
+	/* a directory outside of our root has no path (CVE-2024-21626) */
+	if (!getcwd(resolved, sizeof resolved) || resolved[0] != '/')
+		return err_set(e, EXDEV, "working directory '%s' is outside of the root",
+		               in->spec->cwd);
+	return 0;
+}
+
+/* Can CANDIDATE be executed? 0, or the errno that says why not. */
+static int executable(const char *candidate)
+{
+	struct stat status;
+
+	if (stat(candidate, &status))
+		return errno;
+	if (S_ISDIR(status.st_mode))
+		return EISDIR;
+	if (!S_ISREG(status.st_mode) || faccessat(AT_FDCWD, candidate, X_OK, AT_EACCESS))
+		return EACCES;
+	return 0;
+}
+
+static const char *path_of(char *const envp[])
+{
+	for (; *envp; envp++) {
+		if (strncmp(*envp, "PATH=", 5) == 0)
+			return *envp + 5;
+	}
+	return "/usr/local/bin:/usr/bin:/bin";
+}
+
+/* Looks NAME up in a PATH as execvp(3) does: the first that can run; else the best reason. */
+static int search_path(const char *name, const char *path, char *program, size_t size)
+{
+	int reason = ENOENT;
+
+	while (*path) {
+		size_t length = strcspn(path, ":");
+		struct err ignored;
+		int r = text_format(program, size, &ignored, "%.*s%s%s", (int)length, path,
+		                    length ? "/" : "./", name);
+
+		r = r < 0 ? ENAMETOOLONG : executable(program);
+		if (r == 0)
+			return 0;
+		if (r != ENOENT && r != ENOTDIR)
+			reason = r;
+		path += length + (path[length] == ':');
+	}
+	return reason;
+}
+
+INSIDE(find_command)
+{
+	const char *name = in->spec->argv[0];
+	const char *path = path_of(in->spec->envp);
+	char shown[128];
+	int reason;
+
+	if (strchr(name, '/')) {
+		TRY(text_format(in->program, sizeof in->program, e, "%s", name));
+		reason = executable(name);
+	} else {
+		reason = search_path(name, path, in->program, sizeof in->program);
+	}
+	if (reason == 0)
+		return 0;
+	text_printable(name, shown, sizeof shown);
+	if (reason == ENOENT || reason == ENOTDIR) {
+		in->fault = FAULT_NOT_FOUND;
+		return err_set(e, reason, "%s: command not found in the sandbox%s%s", shown,
+		               strchr(name, '/') ? "" : "; its PATH is ",
+		               strchr(name, '/') ? "" : path);
+	}
+	in->fault = FAULT_CANT_EXECUTE;
+	errno = reason;
+	return err_sys(e, "%s: cannot be executed", shown);
+}
+
+/* Moves FD above all numbers that arrange_descriptors hands out. */
+static int lift(int fd, struct err *e)
+{
+	int lifted = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_CLOSED_FD);
+
+	return lifted < 0 ? err_sys(e, "fcntl(F_DUPFD_CLOEXEC)") : lifted;
+}
+
+INSIDE(arrange_descriptors)
+{
+	const struct sandbox *sandbox = in->sandbox;
+	int stdinfd = sandbox->insidefds[0];
+
+	if (stdinfd < 0)
+		stdinfd = file_open(AT_FDCWD, "/dev/null", O_RDONLY, 0, e);
+	TRY(stdinfd);
+	const int from[] = {stdinfd, sandbox->insidefds[1], sandbox->insidefds[2], in->channelfd,
+	                    sandbox->initfd};
+	int lifted[sizeof from / sizeof *from];
+
+	for (int i = 0; i < FIRST_CLOSED_FD; i++) {
+		lifted[i] = lift(from[i], e);
+		TRY(lifted[i]);
+	}
+	for (int i = 0; i < FIRST_CLOSED_FD; i++) {
+		if (dup3(lifted[i], i, i == PROGRAM_FD ? O_CLOEXEC : 0) < 0)
+			return err_sys(e, "dup3");
+	}
+	if (close_range(FIRST_CLOSED_FD, ~0u, 0))
+		return err_sys(e, "close_range");
+	in->channelfd = INIT_FD;
+	return 0;
+}
+
+INSIDE(install_filter)
+{
+	struct channel_message message = {.kind = CHANNEL_READY};
+	scoped_fd listenerfd = -1;
+
+	TRY(seccomp_filter_install(in->spec->filter, &listenerfd, e));
+	memcpy(message.row_us, in->row_us, sizeof message.row_us);
+	return channel_send(in->channelfd, &message, listenerfd, e);
+}
+
+/* Has the outside died before our death was tied to its? */
+static bool outside_gone(int channelfd)
+{
+	struct pollfd poller = {.fd = channelfd, .events = 0};
+
+	return poll(&poller, 1, 0) == 1 && (poller.revents & (POLLHUP | POLLERR));
+}
+
+static size_t argv_length(char *const argv[])
+{
+	size_t n = 0;
+
+	while (argv[n])
+		n++;
+	return n;
+}
+
+INSIDE(execute)
+{
+	size_t count = argv_length(in->spec->argv);
+	char **argv = calloc(count + 3, sizeof *argv);
+	char name[] = "agentdock-init";
+
+	if (!argv)
+		return err_set(e, ENOMEM, "no memory for %zu arguments", count);
+	argv[0] = name;
+	argv[1] = in->program;
+	memcpy(argv + 2, in->spec->argv, count * sizeof *argv);
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
+		return err_sys(e, "prctl(PR_SET_PDEATHSIG)");
+	if (outside_gone(in->channelfd))
+		_exit(125);
+	execveat(PROGRAM_FD, "", argv, in->spec->envp, AT_EMPTY_PATH);
+	if (errno == E2BIG)
+		in->fault = FAULT_CANT_EXECUTE;
+	err_sys(e, "executing pid 1");
+	free(argv);
+	return -e->code;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of runtime/ share and nobody else sees: the running sandbox as the process outside
+ * holds it, and what the process inside needs of it.
+ */
+#ifndef RUNTIME_INTERNAL_H
+#define RUNTIME_INTERNAL_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "rootfs/archive_result.h"
+#include "rootfs/disk.h"
+#include "runtime/cgroup/cgroup.h"
+#include "runtime/channel.h"
+#include "runtime/output.h"
+#include "runtime/sandbox.h"
+#include "seccomp/notify.h"
+
+/* Host ids: above those that systemd-nspawn hands out, below 2^31 (UIDS-GIDS of systemd.io). */
+enum { SLOTS = 4096 };
+#define SLOT_HOST_BASE 0x70000000u
+
+/*
+ * One sandbox, from the outside. Owned by sandbox_run; every descriptor is -1 when it is not open,
+ * so that tearing down a half-built one is the same as tearing down a whole one.
+ */
+struct sandbox {
+	const struct sandbox_spec *spec;
+	const struct sandbox_watch *watch;
+	struct sandbox_host *host;
+	struct report *report;
+	struct identity identity; /* the spec's, with user_namespace and host_base filled in */
+
+	/* label: the locked file RUN/sN that marks all this as ours while we live */
+	int slot;
+	int labelfd;
+
+	struct cgroup cgroup;
+	struct disk disk;
+	int layerfds[IMAGE_LAYERS_MAX], lockfds[IMAGE_LAYERS_MAX];
+	int layers_count;
+	int devicesfd;
+	int initfd;
+
+	int stdin_sourcefd, stdin_pipefd; /* what we read, where we write it */
+	int outputfds[2];                 /* what the command writes */
+	int insidefds[3];                 /* the command's ends; closed here after the clone */
+	struct output outputs[2];
+
+	int archiverfd, packfd; /* the unpacker's program; the workspace's archive, read end */
+	pid_t packer;
+
+	int channelfd, inside_channelfd;
+	pid_t pid;
+	int pidfd, procfd;
+	int rootfd; /* the assembled root on its way inside */
+	int listenerfd;
+	bool no_idmap; /* the layers' file system cannot be idmapped: play again without */
+	struct seccomp_denials denials;
+
+	uint64_t began_us, started_us, ended_us;
+	uint64_t deadline_us; /* of the part that is played now */
+	bool command_ended;
+	int command_status;
+	enum channel_fault fault;
+};
+
+/* The process inside: its own copy of the sandbox as it was at the clone, and what came since. */
+struct inside {
+	const struct sandbox *sandbox;
+	const struct sandbox_spec *spec;
+	int channelfd;
+	int receivedfd;     /* came with the last GO */
+	int rootfd;         /* the new root */
+	char program[4096]; /* the command's resolved path */
+	enum channel_fault fault;
+	uint32_t row_us[REPORT_ROWS_MAX];
+};
+
+/* ---- label.c: what marks a sandbox as ours; sandbox_reap goes by it ---- */
+
+/* Takes the name RUN/sN away; what it stood for has been removed. */
+void label_drop(struct sandbox *sandbox);
+
+/* ---- supervise.c ---- */
+
+/* Waits for one message of the inside while time-out and cancel are minded. As channel_receive;
+ * -ETIME and -ECANCELED as well. */
+int supervise_building(struct sandbox *sandbox, struct channel_message *message, int *fd,
+                       struct err *e);
+
+/* From the command's start to the death of pid 1: drains, forwards, counts, times out, cancels. */
+int supervise_running(struct sandbox *sandbox, struct err *e);
+
+/* ---- score.c ---- */
+
+/* Plays the score up to the command's start. On failure sandbox->fault says whose it is. */
+int score_play(struct sandbox *sandbox, struct err *e);
+
+/* The process inside, from its first instruction to exec. */
+_Noreturn void score_play_inside(const struct sandbox *sandbox);
+
+/* Plays the inside halves of the dropping rows (part 4) on the calling process. */
+int score_drop(struct inside *in, struct err *e);
+
+/* ---- outside.c, inside.c, workspace.c: the halves that the score names ---- */
+#define OUTSIDE(name) int name(struct sandbox *sandbox, struct err *e)
+#define INSIDE(name)  int name(struct inside *in, struct err *e)
+
+OUTSIDE(claim_label);
+OUTSIDE(make_cgroup);
+OUTSIDE(set_limits);
+OUTSIDE(make_disk);
+OUTSIDE(open_layers);
+OUTSIDE(make_devices);
+OUTSIDE(open_streams);
+OUTSIDE(load_init);
+OUTSIDE(start_packing);
+OUTSIDE(clone_inside);
+OUTSIDE(join_cgroup);
+OUTSIDE(map_ids);
+OUTSIDE(assemble_root);
+
+INSIDE(new_session);
+INSIDE(session_keyring);
+INSIDE(private_mounts);
+INSIDE(set_hostname);
+INSIDE(bring_up_loopback);
+INSIDE(attach_root);
+INSIDE(cgroup_namespace);
+INSIDE(attach_proc);
+INSIDE(attach_devices);
+INSIDE(mask_proc);
+INSIDE(attach_tmpfs);
+INSIDE(pivot);
+INSIDE(ensure_account);
+INSIDE(make_workspace);
+INSIDE(unpack_workspace);
+INSIDE(read_only_root);
+INSIDE(set_rlimits);
+INSIDE(drop_bounding);
+INSIDE(lock_securebits);
+INSIDE(become_user);
+INSIDE(drop_capabilities);
+INSIDE(no_new_privs);
+INSIDE(working_directory);
+INSIDE(find_command);
+INSIDE(arrange_descriptors);
+INSIDE(install_filter);
+INSIDE(execute);
+
+#endif

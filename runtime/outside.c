@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The outside halves of the score: what only the process that holds the host can do. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/process.h"
+#include "base/scoped.h"
+#include "base/strings.h"
+#include "rootfs/mounts.h"
+#include "runtime/init_memfd.h"
+#include "runtime/score.h"
+
+OUTSIDE(make_cgroup)
+{
+	struct sandbox_host *host = sandbox->host;
+
+	return cgroup_create(&sandbox->cgroup, &host->cgroups, host->cgroup_parent,
+	                     sandbox->report->id, e);
+}
+
+OUTSIDE(set_limits)
+{
+	return cgroup_limit(&sandbox->cgroup, &sandbox->spec->limits, e);
+}
+
+OUTSIDE(make_disk)
+{
+	return disk_create(sandbox->host->store.statefd, &sandbox->spec->disk,
+	                   sandbox->identity.host_base, &sandbox->disk, e);
+}
+
+OUTSIDE(open_layers)
+{
+	TRY(image_open(&sandbox->host->store, sandbox->spec->image, sandbox->layerfds,
+	               sandbox->lockfds, e));
+	sandbox->layers_count = sandbox->spec->image->layers_count;
+	return 0;
+}
+
+OUTSIDE(make_devices)
+{
+	sandbox->devicesfd = devices_create(sandbox->identity.host_base, e);
+	return sandbox->devicesfd < 0 ? sandbox->devicesfd : 0;
+}
+
+/* A pipe whose inside end belongs to the command's user, so that it can open /dev/stdout again. */
+static int user_pipe(const struct sandbox *sandbox, int *readfd, int *writefd, struct err *e)
+{
+	uint32_t base = sandbox->identity.host_base;
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC))
+		return err_sys(e, "pipe2");
+	*readfd = ends[0];
+	*writefd = ends[1];
+	if (fchown(ends[0], base + sandbox->identity.uid, base + sandbox->identity.gid))
+		return err_sys(e, "handing a pipe to the sandbox's user");
+	return 0;
+}
+
+static int open_stdin(struct sandbox *sandbox, struct err *e)
+{
+	const char *path = sandbox->spec->stdin_path;
+	struct stat status;
+
+	if (!path)
+		return 0; /* the inside opens its own /dev/null */
+	if (path[0] == '-' && !path[1]) {
+		sandbox->stdin_sourcefd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+		if (sandbox->stdin_sourcefd < 0)
+			return err_sys(e, "standard input");
+	} else {
+		sandbox->stdin_sourcefd = file_open(AT_FDCWD, path,
+		                                    O_RDONLY | O_NOCTTY | O_NONBLOCK, 0, e);
+		TRY(sandbox->stdin_sourcefd);
+	}
+	if (fstat(sandbox->stdin_sourcefd, &status) == 0 && S_ISDIR(status.st_mode)) {
+		sandbox->fault = FAULT_GUEST;
+		return err_set(e, EISDIR, "standard input '%s' is a directory; name a file", path);
+	}
+	TRY(user_pipe(sandbox, &sandbox->insidefds[0], &sandbox->stdin_pipefd, e));
+	if (fcntl(sandbox->stdin_pipefd, F_SETFL, O_NONBLOCK))
+		return err_sys(e, "fcntl");
+	return 0;
+}
+
+OUTSIDE(open_streams)
+{
+	TRY(open_stdin(sandbox, e));
+	for (int i = 0; i < 2; i++) {
+		TRY(user_pipe(sandbox, &sandbox->outputfds[i], &sandbox->insidefds[i + 1], e));
+		if (fcntl(sandbox->outputfds[i], F_SETFL, O_NONBLOCK))
+			return err_sys(e, "fcntl");
+	}
+	return 0;
+}
+
+OUTSIDE(load_init)
+{
+	sandbox->initfd = init_memfd(e);
+	return sandbox->initfd < 0 ? sandbox->initfd : 0;
+}
+
+static int namespaces_refused(const struct sandbox *sandbox, struct err *e)
+{
+	int code = errno;
+
+	err_sys(e, "making the sandbox's namespaces");
+	if (code == ENOSPC || code == EUSERS)
+		err_hint(e, "a limit in /proc/sys/user/max_*_namespaces is reached or 0: raise it");
+	else if (code == EPERM)
+		err_hint(e, "run as real root%s",
+		         sandbox->identity.user_namespace
+		                 ? ", and allow user namespaces or say --allow-missing userns"
+		                 : "");
+	else if (code == EINVAL)
+		err_hint(e, "this kernel lacks one of them; see agentdock doctor");
+	return -code;
+}
+
+OUTSIDE(clone_inside)
+{
+	int ends[2];
+	struct clone_args args = {
+		.flags = CLONE_PIDFD | CLONE_INTO_CGROUP | CLONE_NEWNS | CLONE_NEWPID |
+	                 CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS,
+		.pidfd = (uintptr_t)&sandbox->pidfd,
+		.exit_signal = SIGCHLD,
+		.cgroup = (unsigned)sandbox->cgroup.v2fd,
+	};
+
+	if (sandbox->identity.user_namespace)
+		args.flags |= CLONE_NEWUSER;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+		return err_sys(e, "socketpair");
+	sandbox->channelfd = ends[0];
+	sandbox->inside_channelfd = ends[1];
+
+	pid_t pid = process_clone3(&args);
+	if (pid == 0)
+		score_play_inside(sandbox);
+	if (pid < 0) {
+		errno = -pid;
+		return namespaces_refused(sandbox, e);
+	}
+	sandbox->pid = pid;
+	close_fd(&sandbox->inside_channelfd);
+	close_fd(&sandbox->packfd);
+	for (int i = 0; i < 3; i++)
+		close_fd(&sandbox->insidefds[i]);
+
+	char path[32];
+	snprintf(path, sizeof path, "/proc/%d", pid);
+	sandbox->procfd = file_open(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0, e);
+	return sandbox->procfd < 0 ? sandbox->procfd : 0;
+}
+
+OUTSIDE(join_cgroup)
+{
+	return cgroup_join(&sandbox->cgroup, sandbox->pid, e);
+}
+
+OUTSIDE(map_ids)
+{
+	if (!sandbox->identity.user_namespace)
+		return 0;
+	return identity_map_ids(sandbox->procfd, sandbox->identity.host_base, e);
+}
+
+OUTSIDE(assemble_root)
+{
+	scoped_fd usernsfd = -1;
+
+	if (sandbox->identity.user_namespace) {
+		usernsfd = file_open(sandbox->procfd, "ns/user", O_RDONLY, 0, e);
+		TRY(usernsfd);
+	}
+	sandbox->rootfd = overlay_create(sandbox->layerfds, sandbox->layers_count,
+	                                 sandbox->disk.mountfd, usernsfd, e);
+	if (sandbox->rootfd == -EOPNOTSUPP && usernsfd >= 0)
+		sandbox->no_idmap = true;
+	return sandbox->rootfd < 0 ? sandbox->rootfd : 0;
+}

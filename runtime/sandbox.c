@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A sandbox from its spec to its report: build (score.c), supervise (supervise.c), tear down,
+ * collect. Invariant: whatever fails, tear_down leaves no process, cgroup, label or descriptor of
+ * this sandbox; mounts, namespaces and the disk go with their last process and descriptor.
+ */
+#include "runtime/sandbox.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/process.h"
+#include "base/scoped.h"
+#include "runtime/internal.h"
+#include "runtime/score.h"
+
+enum { DEATH_TIMEOUT_MS = 10000 };
+
+static void sandbox_init(struct sandbox *sandbox, struct sandbox_host *host,
+                         const struct sandbox_spec *spec, const struct sandbox_watch *watch,
+                         struct report *report)
+{
+	int *descriptors[] = {
+		&sandbox->labelfd,        &sandbox->devicesfd,        &sandbox->initfd,
+		&sandbox->stdin_sourcefd, &sandbox->stdin_pipefd,     &sandbox->outputfds[0],
+		&sandbox->outputfds[1],   &sandbox->insidefds[0],     &sandbox->insidefds[1],
+		&sandbox->insidefds[2],   &sandbox->archiverfd,       &sandbox->packfd,
+		&sandbox->channelfd,      &sandbox->inside_channelfd, &sandbox->pidfd,
+		&sandbox->procfd,         &sandbox->rootfd,           &sandbox->listenerfd,
+	};
+
+	*sandbox = (struct sandbox){
+		.spec = spec,
+		.watch = watch,
+		.host = host,
+		.report = report,
+		.identity = spec->identity,
+		.slot = -1,
+		.pid = -1,
+		.packer = -1,
+	};
+	for (size_t i = 0; i < sizeof descriptors / sizeof *descriptors; i++)
+		*descriptors[i] = -1;
+	for (int i = 0; i < IMAGE_LAYERS_MAX; i++)
+		sandbox->layerfds[i] = sandbox->lockfds[i] = -1;
+	cgroup_init(&sandbox->cgroup);
+	disk_init(&sandbox->disk);
+	for (int i = 0; i < 2; i++)
+		output_init(&sandbox->outputs[i], spec->max_output_bytes);
+}
+
+/* A file no larger than the disk, unless the spec has its own limit. */
+static void limit_file_size(struct sandbox *sandbox)
+{
+	struct identity *identity = &sandbox->identity;
+
+	for (int i = 0; i < identity->rlimits_count; i++) {
+		if (identity->rlimits[i].resource == RLIMIT_FSIZE)
+			return;
+	}
+	if (identity->rlimits_count < RLIMITS_MAX)
+		identity->rlimits[identity->rlimits_count++] = (struct rlimit_spec){
+			RLIMIT_FSIZE, sandbox->spec->disk.bytes, sandbox->spec->disk.bytes};
+}
+
+/* ---- tear down ---- */
+
+static void reap_child(pid_t *pid, bool kill_first)
+{
+	int status;
+
+	if (*pid <= 0)
+		return;
+	if (kill_first)
+		kill(*pid, SIGKILL);
+	while (waitpid(*pid, &status, 0) < 0 && errno == EINTR)
+		;
+	*pid = -1;
+}
+
+/* Ends every process of the sandbox. The first error stays; the rest is tried all the same. */
+static int end_processes(struct sandbox *sandbox, bool finished, struct err *e)
+{
+	int r = 0;
+
+	reap_child(&sandbox->packer, true);
+	if (sandbox->pid > 0 && !finished)
+		kill(sandbox->pid, SIGKILL);
+	if (sandbox->cgroup.v2fd >= 0 && !finished)
+		r = cgroup_kill(&sandbox->cgroup, e);
+	reap_child(&sandbox->pid, false);
+	return r;
+}
+
+static void close_descriptors(struct sandbox *sandbox)
+{
+	int *descriptors[] = {
+		&sandbox->devicesfd,    &sandbox->initfd,           &sandbox->stdin_sourcefd,
+		&sandbox->stdin_pipefd, &sandbox->outputfds[0],     &sandbox->outputfds[1],
+		&sandbox->insidefds[0], &sandbox->insidefds[1],     &sandbox->insidefds[2],
+		&sandbox->archiverfd,   &sandbox->packfd,           &sandbox->channelfd,
+		&sandbox->pidfd,        &sandbox->inside_channelfd, &sandbox->procfd,
+		&sandbox->rootfd,       &sandbox->listenerfd,
+	};
+
+	for (size_t i = 0; i < sizeof descriptors / sizeof *descriptors; i++)
+		close_fd(descriptors[i]);
+	for (int i = 0; i < IMAGE_LAYERS_MAX; i++) {
+		close_fd(&sandbox->layerfds[i]);
+		close_fd(&sandbox->lockfds[i]);
+	}
+	disk_release(&sandbox->disk);
+}
+
+static int remove_cgroup(struct sandbox *sandbox, struct err *e)
+{
+	int r = 0;
+
+	if (sandbox->cgroup.v2fd >= 0) {
+		r = cgroup_wait_empty(&sandbox->cgroup, DEATH_TIMEOUT_MS, e);
+		if (r == 0)
+			r = cgroup_remove(&sandbox->cgroup, &sandbox->host->cgroups, e);
+	}
+	cgroup_release(&sandbox->cgroup);
+	return r;
+}
+
+/* ---- collect ---- */
+
+static void collect_limits(struct sandbox *sandbox)
+{
+	const struct sandbox_spec *spec = sandbox->spec;
+	struct report *report = sandbox->report;
+
+	report->memory_limit_bytes = spec->limits.memory_bytes;
+	report->pids_limit = spec->limits.pids;
+	report->cpu_limit_millis = spec->limits.cpu_millis;
+	report->disk_limit_bytes = spec->disk.bytes;
+	report->inodes_limit = spec->disk.inodes;
+	report->timeout_ms = spec->timeout_ms;
+	report->user_namespace = sandbox->identity.user_namespace;
+	report->host_uid_base = sandbox->identity.host_base;
+	snprintf(report->cgroup_mode, sizeof report->cgroup_mode, "%s",
+	         cgroup_mode_name(sandbox->host->cgroups.mode));
+	snprintf(report->image, sizeof report->image, "%s", spec->image->digest);
+	if (sandbox->disk.mountfd >= 0)
+		snprintf(report->disk_backing, sizeof report->disk_backing, "%s",
+		         disk_backing_name(sandbox->disk.backing));
+}
+
+static void collect_missing(struct sandbox *sandbox)
+{
+	static const struct {
+		unsigned bit;
+		const char *name;
+	} controllers[] = {{CGROUP_CPU, "cpu"}, {CGROUP_MEMORY, "memory"}, {CGROUP_PIDS, "pids"}};
+	const struct cgroup_limits *limits = &sandbox->spec->limits;
+	unsigned asked = (limits->cpu_millis ? CGROUP_CPU : 0u) |
+	                 (limits->memory_bytes ? CGROUP_MEMORY : 0u) |
+	                 (limits->pids ? CGROUP_PIDS : 0u);
+	char *text = sandbox->report->missing;
+
+	for (size_t i = 0; i < sizeof controllers / sizeof *controllers; i++) {
+		if (asked & ~sandbox->cgroup.enforced & controllers[i].bit)
+			snprintf(text + strlen(text),
+			         sizeof sandbox->report->missing - strlen(text), "%s%s",
+			         *text ? "," : "", controllers[i].name);
+	}
+}
+
+static int collect_usage(struct sandbox *sandbox, struct disk_usage *disk, struct err *e)
+{
+	struct report *report = sandbox->report;
+	struct cgroup_usage usage = {0};
+
+	TRY(cgroup_usage(&sandbox->cgroup, &usage, e));
+	TRY(disk_measure(&sandbox->disk, disk, e));
+	report->oom_kills = usage.oom_kills;
+	report->pids_refused = usage.pids_refused;
+	report->cpu_user_us = usage.cpu_user_us;
+	report->cpu_system_us = usage.cpu_system_us;
+	report->throttled_us = usage.throttled_us;
+	report->memory_peak_bytes = usage.memory_peak_bytes;
+	report->pids_peak = usage.pids_peak;
+	report->disk_used_bytes = disk->bytes;
+	report->inodes_used = disk->inodes;
+	return 0;
+}
+
+static void collect_denials(struct sandbox *sandbox)
+{
+	struct report *report = sandbox->report;
+	const struct seccomp_denials *denials = &sandbox->denials;
+
+	for (int i = 0; i < denials->calls_count && i < REPORT_DENIED_MAX; i++) {
+		char name[sizeof report->denied[i].name];
+
+		snprintf(report->denied[i].name, sizeof report->denied[i].name, "%s",
+		         seccomp_call_name(denials->calls[i].number, name, sizeof name));
+		report->denied[i].count = denials->calls[i].count;
+		report->denied_count = i + 1;
+	}
+	report->denied_total = denials->total;
+}
+
+/* One reason, from what is known. Time-outs and cancels were decided by the supervisor. */
+static void judge_ending(struct sandbox *sandbox, bool disk_full)
+{
+	struct report *report = sandbox->report;
+	int status = sandbox->command_ended ? sandbox->command_status : SIGKILL;
+	bool decided = report->reason == REPORT_TIMEOUT || report->reason == REPORT_CANCELED;
+
+	report->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	report->signo = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	if (decided)
+		return;
+	if (report->oom_kills && (report->signo == SIGKILL || report->exit_code == 128 + SIGKILL))
+		report->reason = REPORT_OOM;
+	else if (report->signo)
+		report->reason = REPORT_SIGNALED;
+	else if (report->exit_code != 0 && disk_full)
+		report->reason = REPORT_DISK_FULL;
+	else
+		report->reason = REPORT_EXITED;
+}
+
+static int collect(struct sandbox *sandbox, struct err *e)
+{
+	struct report *report = sandbox->report;
+	struct disk_usage disk = {0};
+
+	TRY(collect_usage(sandbox, &disk, e));
+	collect_denials(sandbox);
+	TRY(output_finish(&sandbox->outputs[0], &report->out, e));
+	TRY(output_finish(&sandbox->outputs[1], &report->err, e));
+	report->wall_us = sandbox->ended_us - sandbox->started_us;
+	report->phase_us[REPORT_RUN] = report->wall_us;
+	judge_ending(sandbox, disk.full);
+	return 0;
+}
+
+static int keep_disk(struct sandbox *sandbox, struct err *e)
+{
+	const struct sandbox_host *host = sandbox->host;
+	struct report *report = sandbox->report;
+
+	if (!sandbox->spec->keep)
+		return 0;
+	TRY(disk_keep(&sandbox->disk, host->store.statefd, report->id, e));
+	snprintf(report->kept, sizeof report->kept, "%.200s/kept/%s.ext4", host->store.path,
+	         report->id);
+	return 0;
+}
+
+static void phase(const struct sandbox *sandbox, enum report_phase which)
+{
+	if (sandbox->watch->phase)
+		sandbox->watch->phase(sandbox->watch->data, which);
+}
+
+/* A start that failed: whose fault it is decides the reason. */
+static void judge_start(struct sandbox *sandbox, const struct err *e)
+{
+	static const int exit_codes[] = {
+		[FAULT_OURS] = 125,         [FAULT_GUEST] = 125,     [FAULT_NOT_FOUND] = 127,
+		[FAULT_CANT_EXECUTE] = 126, [FAULT_DISK_FULL] = 125,
+	};
+	struct report *report = sandbox->report;
+	unsigned fault = sandbox->fault;
+
+	if (fault >= sizeof exit_codes / sizeof *exit_codes)
+		fault = FAULT_OURS;
+	report->error = *e;
+	report->start_exit_code = exit_codes[fault];
+	if (e->code == ECANCELED && report->cancel_signo)
+		report->reason = REPORT_CANCELED;
+	else if (fault == FAULT_OURS)
+		report->reason = REPORT_INTERNAL;
+	else
+		report->reason = fault == FAULT_DISK_FULL ? REPORT_DISK_FULL : REPORT_START_FAILED;
+}
+
+static int build(struct sandbox *sandbox, struct err *e)
+{
+	int r;
+
+	sandbox->began_us = clock_us();
+	sandbox->deadline_us = sandbox->began_us + sandbox->spec->start_timeout_ms * 1000;
+	phase(sandbox, REPORT_START);
+	r = score_play(sandbox, e);
+	sandbox->started_us = clock_us();
+	sandbox->report->phase_us[REPORT_START] = sandbox->started_us - sandbox->began_us -
+	                                          sandbox->report->phase_us[REPORT_UNPACK];
+	return r;
+}
+
+/*
+ * Builds, runs and collects. What fails before the command starts is judged by whose fault it is;
+ * what fails later is ours.
+ */
+static int play(struct sandbox *sandbox, struct err *e)
+{
+	struct report *report = sandbox->report;
+	struct err reaping;
+	int r = build(sandbox, e), reaped;
+
+	collect_limits(sandbox);
+	if (r < 0) {
+		judge_start(sandbox, e);
+		return r;
+	}
+	collect_missing(sandbox);
+	phase(sandbox, REPORT_RUN);
+	/* while the command runs: what others left behind is nobody's waiting time */
+	if (sandbox_reap(sandbox->host, &reaped, &reaping) < 0)
+		log_debug("%s", reaping.text);
+	r = supervise_running(sandbox, e);
+	if (r == 0) {
+		phase(sandbox, REPORT_COLLECT);
+		reap_child(&sandbox->pid, false);
+		r = collect(sandbox, e);
+	}
+	if (r == 0)
+		r = keep_disk(sandbox, e);
+	if (r < 0) {
+		report->reason = REPORT_INTERNAL;
+		report->error = *e;
+	}
+	return r;
+}
+
+static int tear_down(struct sandbox *sandbox, bool finished, struct err *e)
+{
+	int r = end_processes(sandbox, finished, e);
+	int removed;
+
+	close_descriptors(sandbox);
+	removed = remove_cgroup(sandbox, r < 0 ? &(struct err){0} : e);
+	if (r == 0)
+		r = removed;
+	if (r == 0)
+		label_drop(sandbox);
+	close_fd(&sandbox->labelfd); /* a label that stays is reaped with what it covers */
+	output_release(&sandbox->outputs[0]);
+	output_release(&sandbox->outputs[1]);
+	return r;
+}
+
+static int run_once(struct sandbox_host *host, const struct sandbox_spec *spec,
+                    const struct sandbox_watch *watch, bool user_namespace, bool *no_idmap,
+                    struct report *report, struct err *e)
+{
+	struct sandbox sandbox;
+	struct err late = {0};
+	uint64_t ended;
+	int r, torn;
+
+	sandbox_init(&sandbox, host, spec, watch, report);
+	sandbox.identity.user_namespace = user_namespace;
+	limit_file_size(&sandbox);
+	r = play(&sandbox, e);
+	*no_idmap = sandbox.no_idmap;
+	ended = sandbox.ended_us ? sandbox.ended_us : clock_us();
+	torn = tear_down(&sandbox, r == 0, &late);
+	report->phase_us[REPORT_COLLECT] = clock_us() - ended;
+	if (torn < 0 && r == 0) {
+		*e = late;
+		report->error = late;
+		report->reason = REPORT_INTERNAL;
+		return torn;
+	}
+	return r;
+}
+
+static struct json_object *labels_object(const struct string_list *labels)
+{
+	struct json_object *object = json_object_new_object();
+
+	for (size_t i = 0; labels && i < labels->count; i++) {
+		char *equals = strchr(labels->items[i], '=');
+		char key[256];
+
+		if (!equals)
+			continue;
+		snprintf(key, sizeof key, "%.*s", (int)(equals - labels->items[i]),
+		         labels->items[i]);
+		json_add_string(object, key, equals + 1);
+	}
+	return object;
+}
+
+int sandbox_run(struct sandbox_host *host, const struct sandbox_spec *spec,
+                const struct sandbox_watch *watch, struct report *report, struct err *e)
+{
+	struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+	bool no_idmap = false;
+	int r;
+
+	*report = (struct report){.exit_code = -1, .reason = REPORT_INTERNAL};
+	r = sandbox_spec_check(spec, e);
+	if (r < 0) {
+		report->reason = REPORT_START_FAILED;
+		report->start_exit_code = 125;
+		report->error = *e;
+		return r;
+	}
+	report->labels = labels_object(spec->labels);
+	sigaction(SIGPIPE, &ignore, &before);
+	r = run_once(host, spec, watch, true, &no_idmap, report, e);
+	if (no_idmap && spec->user_namespace_may_be_missing) {
+		struct json_object *labels = report->labels;
+
+		*report = (struct report){
+			.exit_code = -1, .reason = REPORT_INTERNAL, .labels = labels};
+		r = run_once(host, spec, watch, false, &no_idmap, report, e);
+	}
+	sigaction(SIGPIPE, &before, NULL);
+	return r;
+}

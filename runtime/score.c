@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The score and its two players. */
+#include "runtime/score.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/process.h"
+#include "base/scoped.h"
+#include "base/strings.h"
+#include "init/protocol.h"
+
+static bool wants_workspace(const struct sandbox_spec *spec)
+{
+	return spec->workspace != NULL;
+}
+
+static bool wants_tmpfs(const struct sandbox_spec *spec)
+{
+	return spec->tmpfs_count > 0;
+}
+
+static bool wants_read_only(const struct sandbox_spec *spec)
+{
+	return spec->read_only_root;
+}
+
+/* clang-format off */
+const struct step score[] = {
+	/* name                  outside         inside               only when      */
+	{ "label",               claim_label,    NULL,                NULL            },
+	{ "cgroup",              make_cgroup,    NULL,                NULL            },
+	{ "limits",              set_limits,     NULL,                NULL            },
+	{ "disk",                make_disk,      NULL,                NULL            },
+	{ "layers",              open_layers,    NULL,                NULL            },
+	{ "device nodes",        make_devices,   NULL,                NULL            },
+	{ "streams",             open_streams,   NULL,                NULL            },
+	{ "init program",        load_init,      NULL,                NULL            },
+	{ "pack workspace",      start_packing,  NULL,                wants_workspace },
+	{ "clone",               clone_inside,   NULL,                NULL            },
+	{ "cgroup membership",   join_cgroup,    NULL,                NULL            },
+	{ "user ids",            map_ids,        NULL,                NULL            },
+	{ "session",             NULL,           new_session,         NULL            },
+	{ "keyring",             NULL,           session_keyring,     NULL            },
+	{ "private mounts",      NULL,           private_mounts,      NULL            },
+	{ "hostname",            NULL,           set_hostname,        NULL            },
+	{ "loopback",            NULL,           bring_up_loopback,   NULL            },
+	{ "root",                assemble_root,  attach_root,         NULL            },
+	/* after "cgroup membership": the namespace's root is the group we are in */
+	{ "cgroup namespace",    NULL,           cgroup_namespace,    NULL            },
+	{ "proc",                NULL,           attach_proc,         NULL            },
+	{ "devices",             NULL,           attach_devices,      NULL            },
+	/* after "devices": covers files with the null device of our own /dev */
+	{ "masked paths",        NULL,           mask_proc,           NULL            },
+	{ "tmpfs mounts",        NULL,           attach_tmpfs,        wants_tmpfs     },
+	{ "pivot",               NULL,           pivot,               NULL            },
+	{ "account",             NULL,           ensure_account,      NULL            },
+	{ "workspace",           NULL,           make_workspace,      NULL            },
+	{ "unpack workspace",    NULL,           unpack_workspace,    wants_workspace },
+	{ "read-only root",      NULL,           read_only_root,      wants_read_only },
+	/* from here on each row takes something away; unpack_workspace plays them for its child too */
+	{ "rlimits",             NULL,           set_rlimits,         NULL            },
+	{ "bounding set",        NULL,           drop_bounding,       NULL            },
+	{ "securebits",          NULL,           lock_securebits,     NULL            },
+	{ "user",                NULL,           become_user,         NULL            },
+	{ "capabilities",        NULL,           drop_capabilities,   NULL            },
+	{ "no new privileges",   NULL,           no_new_privs,        NULL            },
+	{ "working directory",   NULL,           working_directory,   NULL            },
+	{ "command",             NULL,           find_command,        NULL            },
+	{ "descriptors",         NULL,           arrange_descriptors, NULL            },
+	{ "seccomp",             NULL,           install_filter,      NULL            },
+	{ "exec",                NULL,           execute,             NULL            },
+	{ NULL,                  NULL,           NULL,                NULL            },
+};
+/* clang-format on */
+
+enum { ROWS = sizeof score / sizeof *score - 1 };
+_Static_assert((int)ROWS <= (int)REPORT_ROWS_MAX, "a report has a place for every row");
+
+struct score_fault score_fault;
+
+int score_rows(void)
+{
+	return ROWS;
+}
+
+static bool wanted(int row, const struct sandbox_spec *spec)
+{
+	return !score[row].wanted || score[row].wanted(spec);
+}
+
+static int row_named(int (*inside)(struct inside *, struct err *))
+{
+	int row = 0;
+
+	while (score[row].inside != inside)
+		row++;
+	return row;
+}
+
+/* ---- outside ---- */
+
+static bool fault_is(enum score_fault_kind kind, int row)
+{
+	return score_fault.kind == kind && score_fault.row == row;
+}
+
+/* How the process inside died without a word: the memory limit is the usual cause. */
+static int inside_died(struct sandbox *sandbox, struct err *e)
+{
+	struct cgroup_usage usage = {0};
+	struct err ignored;
+	int status = 0;
+
+	if (process_wait(sandbox->pidfd, &status, e) < 0)
+		return -e->code;
+	sandbox->pid = -1;
+	if (cgroup_usage(&sandbox->cgroup, &usage, &ignored) == 0 && usage.oom_kills > 0) {
+		sandbox->fault = FAULT_GUEST;
+		return err_set(e, ENOMEM,
+		               "the memory limit of %llu bytes is too low to start anything; raise "
+		               "--memory",
+		               (unsigned long long)sandbox->spec->limits.memory_bytes);
+	}
+	return err_set(e, ECHILD, "the process inside died while it was built (wait status 0x%x)",
+	               (unsigned)status);
+}
+
+static int inside_failed(struct sandbox *sandbox, const struct channel_message *message,
+                         struct err *e)
+{
+	int row = message->row;
+
+	*e = message->error;
+	e->text[sizeof e->text - 1] = '\0';
+	if (e->code <= 0)
+		e->code = EPROTO;
+	sandbox->fault = (enum channel_fault)message->fault;
+	/* the guest's own mistakes read best without the name of a row */
+	if (sandbox->fault != FAULT_OURS)
+		return -e->code;
+	return err_in(e, "%s", row >= 0 && row < ROWS ? score[row].name : "inside");
+}
+
+static int exec_failed(struct sandbox *sandbox, int code, struct err *e)
+{
+	char name[128];
+
+	text_printable(sandbox->spec->argv[0], name, sizeof name);
+	sandbox->fault = FAULT_CANT_EXECUTE;
+	if (code == ENOENT)
+		return err_set(e, code,
+		               "%s: cannot be executed: its interpreter (#! line or ELF loader) is "
+		               "not in the image",
+		               name);
+	if (code == ENOEXEC)
+		return err_set(e, code,
+		               "%s: cannot be executed: neither a program for this machine nor a "
+		               "script with a #! line",
+		               name);
+	errno = code;
+	return err_sys(e, "%s: cannot be executed", name);
+}
+
+/* When the outside's own half failed, what the inside said before is the first cause. */
+static int first_cause(struct sandbox *sandbox, struct err *e)
+{
+	struct pollfd poller = {.fd = sandbox->channelfd, .events = POLLIN};
+	struct channel_message message;
+	struct err ignored;
+	int fd = -1;
+
+	while (sandbox->channelfd >= 0 && poll(&poller, 1, 0) == 1 &&
+	       channel_receive(sandbox->channelfd, &message, &fd, &ignored) == 1) {
+		close_fd(&fd);
+		if (message.kind == CHANNEL_FAILED)
+			return inside_failed(sandbox, &message, e);
+	}
+	return -e->code;
+}
+
+static int play_outside_row(struct sandbox *sandbox, int row, struct err *e)
+{
+	const struct step *step = &score[row];
+	uint64_t began = clock_us();
+	int r;
+
+	if (fault_is(SCORE_KILL_OUTSIDE, row))
+		kill(getpid(), SIGKILL);
+	r = fault_is(SCORE_FAIL_OUTSIDE, row) ? err_set(e, EIO, "injected")
+	                                      : step->outside(sandbox, e);
+	sandbox->report->rows[row].outside_us = (uint32_t)(clock_us() - began);
+	if (r < 0)
+		return err_in(e, "%s", step->name);
+	if (step->inside) {
+		struct channel_message go = {.kind = CHANNEL_GO, .row = row};
+
+		TRY(channel_send(sandbox->channelfd, &go, sandbox->rootfd, e));
+		close_fd(&sandbox->rootfd);
+	}
+	return 0;
+}
+
+static int ready(struct sandbox *sandbox, const struct channel_message *message, int *fd)
+{
+	for (int row = 0; row < ROWS; row++)
+		sandbox->report->rows[row].inside_us = message->row_us[row];
+	sandbox->listenerfd = take_fd(fd);
+	return 0;
+}
+
+/* From the last outside half to the command's first instruction. */
+static int await_start(struct sandbox *sandbox, struct err *e)
+{
+	struct channel_message message;
+
+	for (;;) {
+		scoped_fd fd = -1;
+		int r = supervise_building(sandbox, &message, &fd, e);
+
+		TRY(r);
+		if (r == 0)
+			return inside_died(sandbox, e);
+		switch (message.kind) {
+		case CHANNEL_AT: /* only sent for the injected fault */
+			kill(getpid(), SIGKILL);
+			break;
+		case CHANNEL_FAILED:
+			return inside_failed(sandbox, &message, e);
+		case CHANNEL_READY:
+			ready(sandbox, &message, &fd);
+			break;
+		case INIT_STARTED:
+			return 0;
+		case INIT_EXEC_FAILED:
+			return exec_failed(sandbox, message.row, e);
+		default:
+			return err_set(e, EPROTO, "an unexpected message (%d) from inside",
+			               message.kind);
+		}
+	}
+}
+
+/* Names the rows that were played and leaves out the others. */
+static void report_rows(struct sandbox *sandbox)
+{
+	struct report *report = sandbox->report;
+	int count = 0;
+
+	for (int row = 0; row < ROWS; row++) {
+		if (!wanted(row, sandbox->spec))
+			continue;
+		report->rows[count] = report->rows[row];
+		snprintf(report->rows[count].name, sizeof report->rows[count].name, "%s",
+		         score[row].name);
+		if (score[row].inside == unpack_workspace)
+			report->phase_us[REPORT_UNPACK] = report->rows[row].inside_us;
+		count++;
+	}
+	report->rows_count = count;
+}
+
+int score_play(struct sandbox *sandbox, struct err *e)
+{
+	int r = 0;
+
+	for (int row = 0; row < ROWS && r == 0; row++) {
+		if (!wanted(row, sandbox->spec) || !score[row].outside)
+			continue;
+		r = play_outside_row(sandbox, row, e);
+		if (r < 0)
+			r = first_cause(sandbox, e);
+	}
+	if (r == 0)
+		r = await_start(sandbox, e);
+	report_rows(sandbox);
+	return r;
+}
+
+/* ---- inside ---- */
+
+/* The outside is gone, or knows why it gave up. */
+static _Noreturn void give_up(void)
+{
+	_exit(125);
+}
+
+static int play_inside_row(struct inside *in, int row, struct err *e)
+{
+	struct channel_message message;
+	const struct step *step = &score[row];
+
+	if (step->outside) {
+		if (channel_receive(in->channelfd, &message, &in->receivedfd, e) != 1 ||
+		    message.kind != CHANNEL_GO || message.row != row)
+			give_up();
+	}
+	if (fault_is(SCORE_KILL_INSIDE, row)) {
+		message = (struct channel_message){.kind = CHANNEL_AT, .row = row};
+		channel_send(in->channelfd, &message, -1, e);
+		pause();
+	}
+	if (fault_is(SCORE_FAIL_INSIDE, row))
+		return err_set(e, EIO, "injected");
+	uint64_t began = clock_us();
+	TRY(step->inside(in, e));
+	in->row_us[row] = (uint32_t)(clock_us() - began);
+	return 0;
+}
+
+_Noreturn void score_play_inside(const struct sandbox *sandbox)
+{
+	struct inside in = {
+		.sandbox = sandbox,
+		.spec = sandbox->spec,
+		.channelfd = sandbox->inside_channelfd,
+		.receivedfd = -1,
+		.rootfd = -1,
+	};
+	struct err e = {0};
+
+	/* set again after each change of credentials, which clears it */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
+		give_up();
+	close(sandbox->channelfd);
+	for (int row = 0; row < ROWS; row++) {
+		if (!score[row].inside || !wanted(row, in.spec))
+			continue;
+		if (play_inside_row(&in, row, &e) < 0) {
+			struct channel_message failed = {
+				.kind = CHANNEL_FAILED, .row = row, .fault = in.fault, .error = e};
+
+			channel_send(in.channelfd, &failed, -1, &e);
+			give_up();
+		}
+	}
+	give_up(); /* not reached: the last row replaces this program */
+}
+
+int score_drop(struct inside *in, struct err *e)
+{
+	for (int row = row_named(set_rlimits); row <= row_named(no_new_privs); row++)
+		TRY(score[row].inside(in, e));
+	return 0;
+}
