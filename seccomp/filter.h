@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Wall two of four: what a sandbox may call. A profile (JSON, seccomp/profiles/) becomes a policy, a
- * policy becomes classic BPF by libseccomp, and the BPF is installed by the process it binds.
+ * policy becomes classic BPF, and the BPF is installed by the process it binds.
  *
  * Three answers: allowed; forbidden (EPERM, and counted: the call is handed to a listener, see
  * seccomp/notify.h); unknown to the profile (ENOSYS, so that libc falls back). Calls of another

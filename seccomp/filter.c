@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Policy -> classic BPF, and its installation. libseccomp names the calls (seccomp/calls.c); the
+ * program is written here, because three of our answers cannot be said in libseccomp 2.5:
+ * "forbidden where no rule matches" beside "unknown" (it has one default action, which must not be
+ * NOTIFY), "allowed unless the argument is one of these" (its rules of one call know no order and
+ * compare an argument once), and ranges of numbers, which make the program a third of the size.
+ *
+ * The program, in order: another architecture -> unknown; then a balanced tree of comparisons of
+ * the number, whose leaves are ranges of calls with the same answer, or the rules of one call. A
+ * leaf ends in returns, so control never falls from one leaf into the next. Numbers are compared
+ * unsigned and the last range has no end, so x32 calls (bit 30) and -1 are unknown.
+ *
+ * Calls without rules depend on number and architecture alone: the kernel (5.11 and newer) finds
+ * that out when the filter is installed and later skips the program for those that are allowed.
+ */
+#include "seccomp/filter.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/scoped.h"
+#include "seccomp/policy.h"
+
+#if defined(__x86_64__)
+#define ARCH_NATIVE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define ARCH_NATIVE AUDIT_ARCH_AARCH64
+#else
+#error "this architecture has no AUDIT_ARCH here yet"
+#endif
+
+/* A jump's distance is one byte. */
+enum { JUMP_MAX = 255 };
+
+/* Instructions are counted also where there is no room or no code: emitting twice measures. */
+struct program {
+	struct sock_filter *code; /* NULL: only measure */
+	size_t length;
+	bool too_far; /* a jump that no byte holds */
+};
+
+/* Calls FIRST up to the next segment's first have this answer. */
+struct segment {
+	uint32_t first;
+	uint32_t verdict;
+	const struct policy_rule *rules; /* the policy's, to be searched for FIRST; NULL: none */
+};
+
+struct segments {
+	const struct policy *policy;
+	struct segment items[POLICY_CALLS + 1];
+	size_t count;
+};
+
+static void emit(struct program *p, uint16_t code, uint32_t k)
+{
+	if (p->code && p->length < BPF_MAXINSNS)
+		p->code[p->length] = (struct sock_filter)BPF_STMT(code, k);
+	p->length++;
+}
+
+static void emit_jump(struct program *p, uint16_t code, uint32_t k, size_t yes, size_t no)
+{
+	if (yes > JUMP_MAX || no > JUMP_MAX)
+		p->too_far = true;
+	else if (p->code && p->length < BPF_MAXINSNS)
+		p->code[p->length] = (struct sock_filter)BPF_JUMP(code, k, (uint8_t)yes,
+		                                                  (uint8_t)no);
+	p->length++;
+}
+
+static uint32_t verdict(const struct policy *policy, struct policy_answer answer)
+{
+	switch (answer.action) {
+	case POLICY_ALLOW:
+		return SECCOMP_RET_ALLOW;
+	case POLICY_FORBID:
+		return policy->notify ? SECCOMP_RET_USER_NOTIF
+		                      : SECCOMP_RET_ERRNO | (uint32_t)policy->deny_error;
+	case POLICY_ERRNO:
+		return SECCOMP_RET_ERRNO | (uint32_t)answer.error;
+	case POLICY_UNNAMED:
+		break;
+	}
+	return SECCOMP_RET_ERRNO | (uint32_t)policy->unknown_error;
+}
+
+static void emit_load_arg(struct program *p, unsigned index, bool high, uint32_t mask)
+{
+	emit(p, BPF_LD | BPF_W | BPF_ABS,
+	     (uint32_t)(offsetof(struct seccomp_data, args) + 8 * (size_t)index + (high ? 4 : 0)));
+	if (mask != UINT32_MAX)
+		emit(p, BPF_ALU | BPF_AND | BPF_K, mask);
+}
+
+/* Falls through where the condition holds, else skips what follows it: REST instructions. */
+static void emit_condition_int(struct program *p, const struct policy_condition *c, size_t rest)
+{
+	emit_load_arg(p, c->index, false, (uint32_t)c->mask);
+	for (unsigned i = 0; i < c->values_count; i++) {
+		size_t later = c->values_count - 1 - i;
+
+		emit_jump(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)c->values[i], later,
+		          later ? 0 : rest);
+	}
+}
+
+static void emit_condition_long(struct program *p, const struct policy_condition *c, size_t rest)
+{
+	struct program half = {0};
+	size_t high, low, value;
+
+	emit_load_arg(&half, c->index, true, (uint32_t)(c->mask >> 32));
+	high = half.length;
+	half.length = 0;
+	emit_load_arg(&half, c->index, false, (uint32_t)c->mask);
+	low = half.length;
+	value = high + low + 2; /* instructions that one value takes */
+	for (unsigned i = 0; i < c->values_count; i++) {
+		size_t later = c->values_count - 1 - i;
+
+		emit_load_arg(p, c->index, true, (uint32_t)(c->mask >> 32));
+		emit_jump(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(c->values[i] >> 32), 0,
+		          low + 1 + (later ? 0 : rest));
+		emit_load_arg(p, c->index, false, (uint32_t)c->mask);
+		emit_jump(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)c->values[i], later * value,
+		          later ? 0 : rest);
+	}
+}
+
+static void emit_condition(struct program *p, const struct policy_condition *c, size_t rest)
+{
+	if (c->mask >> 32)
+		emit_condition_long(p, c, rest);
+	else
+		emit_condition_int(p, c, rest);
+}
+
+/* The conditions from FROM on and the return. */
+static void emit_rule(struct program *p, const struct policy *policy,
+                      const struct policy_rule *rule, unsigned from)
+{
+	if (from < rule->conditions_count) {
+		struct program rest = {0};
+
+		emit_rule(&rest, policy, rule, from + 1);
+		emit_condition(p, &rule->conditions[from], rest.length);
+		emit_rule(p, policy, rule, from + 1);
+		return;
+	}
+	emit(p, BPF_RET | BPF_K, verdict(policy, rule->answer));
+}
+
+static bool has_rules(const struct policy *policy, int number)
+{
+	for (size_t i = 0; i < policy->rules_count; i++)
+		if (policy->rules[i].number == number)
+			return true;
+	return false;
+}
+
+static void emit_leaf(struct program *p, const struct segments *segments, size_t at)
+{
+	const struct policy *policy = segments->policy;
+	const struct segment *segment = &segments->items[at];
+
+	for (size_t i = 0; segment->rules && i < policy->rules_count; i++)
+		if ((uint32_t)policy->rules[i].number == segment->first)
+			emit_rule(p, policy, &policy->rules[i], 0);
+	emit(p, BPF_RET | BPF_K, segment->verdict);
+}
+
+/* Segments FROM up to END. Recursion as deep as the logarithm of their number. */
+static void emit_tree(struct program *p, const struct segments *segments, size_t from, size_t end)
+{
+	struct program left = {0};
+	size_t middle = from + (end - from) / 2;
+
+	if (end - from == 1) {
+		emit_leaf(p, segments, from);
+		return;
+	}
+	emit_tree(&left, segments, from, middle);
+	if (left.length <= JUMP_MAX) {
+		emit_jump(p, BPF_JMP | BPF_JGE | BPF_K, segments->items[middle].first, left.length,
+		          0);
+	} else {
+		emit_jump(p, BPF_JMP | BPF_JGE | BPF_K, segments->items[middle].first, 0, 1);
+		emit(p, BPF_JMP | BPF_JA, (uint32_t)left.length);
+	}
+	emit_tree(p, segments, from, middle);
+	emit_tree(p, segments, middle, end);
+}
+
+static void segments_build(struct segments *segments, const struct policy *policy)
+{
+	uint32_t unknown = verdict(policy, (struct policy_answer){.action = POLICY_UNNAMED});
+
+	*segments = (struct segments){.policy = policy};
+	for (uint32_t number = 0; number <= POLICY_CALLS; number++) {
+		bool last = number == POLICY_CALLS;
+		struct segment segment = {
+			.first = number,
+			.verdict = last ? unknown : verdict(policy, policy->calls[number]),
+			.rules = !last && has_rules(policy, (int)number) ? policy->rules : NULL,
+		};
+		const struct segment *before = segments->count
+		                                       ? &segments->items[segments->count - 1]
+		                                       : NULL;
+
+		if (!before || before->rules || segment.rules || before->verdict != segment.verdict)
+			segments->items[segments->count++] = segment;
+	}
+}
+
+static void emit_program(struct program *p, const struct segments *segments)
+{
+	uint32_t unknown = verdict(segments->policy,
+	                           (struct policy_answer){.action = POLICY_UNNAMED});
+
+	emit(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
+	emit_jump(p, BPF_JMP | BPF_JEQ | BPF_K, ARCH_NATIVE, 1, 0);
+	emit(p, BPF_RET | BPF_K, unknown);
+	emit(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+	emit_tree(p, segments, 0, segments->count);
+}
+
+static int policy_compile(const struct policy *policy, struct seccomp_filter *filter, struct err *e)
+{
+	scoped_mem struct segments *segments = malloc(sizeof *segments);
+	scoped_mem struct sock_filter *code = calloc(BPF_MAXINSNS, sizeof *code);
+	struct program p = {.code = code};
+
+	if (!segments || !code)
+		return err_sys(e, "seccomp profile");
+	segments_build(segments, policy);
+	emit_program(&p, segments);
+	if (p.too_far)
+		return err_set(e, E2BIG,
+		               "seccomp profile: a rule has too many conditions for one jump; give "
+		               "it fewer values or make two rules of it");
+	if (p.length > BPF_MAXINSNS)
+		return err_set(e, E2BIG,
+		               "seccomp profile: it makes %zu BPF instructions, the kernel takes "
+		               "%d; give it fewer rules",
+		               p.length, BPF_MAXINSNS);
+	filter->owned = take_mem(&code);
+	filter->instructions = filter->owned;
+	filter->length = (unsigned short)p.length;
+	filter->notifies = policy->notify;
+	return 0;
+}
+
+int seccomp_filter_compile(const char *json, size_t length, struct seccomp_filter *filter,
+                           struct err *e)
+{
+	struct policy policy;
+	int result;
+
+	TRY(policy_parse(json, length, &policy, e));
+	result = policy_compile(&policy, filter, e);
+	policy_release(&policy);
+	return result;
+}
+
+void seccomp_filter_release(struct seccomp_filter *filter)
+{
+	free(filter->owned);
+	*filter = (struct seccomp_filter){0};
+}
+
+static int install_error(const struct seccomp_filter *filter, struct err *e)
+{
+	int cause = errno;
+
+	err_sys(e, "installing the seccomp filter of %u instructions", filter->length);
+	switch (cause) {
+	case EACCES:
+		return err_hint(e, "set no_new_privs before");
+	case EBUSY:
+		return err_hint(e, "this process already has a filter with a listener; use a "
+		                   "profile whose deny.action is \"errno\"");
+	case EINVAL:
+	case ENOSYS:
+		return err_hint(e, "the kernel needs CONFIG_SECCOMP_FILTER and, for profiles that "
+		                   "notify, to be 5.5 or newer");
+	default:
+		return -cause;
+	}
+}
+
+int seccomp_filter_install(const struct seccomp_filter *filter, int *listenerfd, struct err *e)
+{
+	const struct sock_fprog program = {
+		.len = filter->length,
+		/* the kernel's structure lacks the const, the kernel does not write */
+		.filter = (struct sock_filter *)(uintptr_t)filter->instructions,
+	};
+	unsigned flags = filter->notifies ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0;
+	long result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+
+	if (result < 0)
+		return install_error(filter, e);
+	*listenerfd = filter->notifies ? (int)result : -1;
+	return 0;
+}
