@@ -170,6 +170,7 @@ static void getopt_arrays(struct option long_names[ROWS + 1], char letters[2 * R
 	*letters = '\0';
 }
 
+/* NULL for '?', getopt's answer to what it does not know. */
 static const struct run_option *row_of(int value)
 {
 	if (value >= LONG_VALUE)
@@ -232,7 +233,7 @@ static int apply_options(struct run_options *options, int argc, char **argv, str
 
 		if (value == '?' && optopt >= LONG_VALUE)
 			return err_set(e, EINVAL, "--%s takes no value", row_of(optopt)->name);
-		if (value == '?')
+		if (!row)
 			return unknown_option(argv[optind - 1], optopt, e);
 		if (value == ':')
 			return err_set(e, EINVAL, "--%s needs a value: %s", row->name,
