@@ -192,7 +192,7 @@ __attribute__((noreturn)) static void reap_and_forward(long pid)
 	} at_once;
 
 	for (;;) {
-		int status;
+		int status = 0;
 		long child = CALL4(__NR_wait4, -1, &status, WNOHANG | __WALL, 0);
 		long signo;
 

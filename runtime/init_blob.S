@@ -3,12 +3,14 @@
  * host. Read by runtime/init_memfd.c only. */
 	.section .rodata.agentdock_init, "a"
 	.globl agentdock_init_image
-	.globl agentdock_init_image_end
+	.globl agentdock_init_image_bytes
 	.hidden agentdock_init_image
-	.hidden agentdock_init_image_end
+	.hidden agentdock_init_image_bytes
 	.balign 16
 agentdock_init_image:
 	.incbin "agentdock-init"
-agentdock_init_image_end:
-	.byte 0
+.Lend:
+	.balign 8
+agentdock_init_image_bytes:
+	.quad .Lend - agentdock_init_image
 	.section .note.GNU-stack, "", %progbits

@@ -3,6 +3,7 @@
 #include "runtime/init_memfd.h"
 
 #include <fcntl.h>
+#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -17,7 +18,9 @@
 #define F_SEAL_EXEC 0x0020
 #endif
 
-extern const unsigned char agentdock_init_image[], agentdock_init_image_end[];
+/* runtime/init_blob.S */
+extern const unsigned char agentdock_init_image[];
+extern const uint64_t agentdock_init_image_bytes;
 
 static int create(struct err *e)
 {
@@ -48,12 +51,11 @@ static int seal(int fd, struct err *e)
 
 int init_memfd(struct err *e)
 {
-	size_t length = (size_t)(agentdock_init_image_end - agentdock_init_image);
 	scoped_fd fd = create(e);
 
 	if (fd < 0)
 		return -e->code;
-	TRY(fd_write_all(fd, agentdock_init_image, length, e));
+	TRY(fd_write_all(fd, agentdock_init_image, agentdock_init_image_bytes, e));
 	if (fchmod(fd, 0111) < 0)
 		return err_sys(e, "making the file in memory of the sandbox's pid 1 executable");
 	TRY(seal(fd, e));
