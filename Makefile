@@ -3,10 +3,12 @@
 # make demo       the fixture repository's tests, in a sandbox     make check   every test
 # make image      the default image                                make arch    are the layers kept?
 # make lint       clang-tidy, cppcheck, -fanalyzer, clang-format   make install DESTDIR= PREFIX=
-# SANITIZE=1 builds with ASan and UBSan in build-asan/; CC=clang builds with clang in build-clang/.
+# SANITIZE=1 builds with ASan and UBSan in build-asan/; CC=clang builds with clang in build-clang/. V=1 shows commands.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: all demo check check-unit check-cli image arch lint install clean deps-build deps-demo deps-test
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-6s %s\n' $(1) $(patsubst $(BUILD)/%,%,$@))
+.PHONY: all demo check unit-tests check-unit check-cli image arch lint install clean deps-build deps-demo deps-test
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -49,37 +51,46 @@ all: $(PROGRAMS)
 
 $(BUILD)/obj/%.c.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC)
+	$(Q)$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/obj/%.S.o: %.S Makefile $(BUILD)/agentdock-init
 	@mkdir -p $(@D)
-	$(CC) -I. -I$(BUILD) -c -o $@ $<
+	$(call say,AS)
+	$(Q)$(CC) -I. -I$(BUILD) -c -o $@ $<
 $(LIB): $(call obj,$(LIB_SRC))
 	@rm -f $@
-	ar rcs $@ $^
+	$(call say,AR)
+	$(Q)ar rcs $@ $^
 
 # pid 1 of a sandbox: freestanding, so that an exec of it costs next to nothing; embedded in the others
 $(BUILD)/agentdock-init: init/init.c Makefile
 	@mkdir -p $(@D)
-	$(CC) -std=gnu17 -I. $(WARN) -Os -ffreestanding -fno-stack-protector -fno-asynchronous-unwind-tables \
+	$(call say,CC)
+	$(Q)$(CC) -std=gnu17 -I. $(WARN) -Os -ffreestanding -fno-stack-protector -fno-asynchronous-unwind-tables \
 		-fno-pie -static -nostdlib -Wl,--build-id=none -Wl,-z,noexecstack -Wl,-z,norelro \
 		-Wl,-z,noseparate-code -s -o $@ $<
 
 # the built-in profile, compiled to BPF by the same code that compiles an operator's own
 POLICY_OBJ := $(call obj,$(filter-out seccomp/default.c,$(call layer_src,seccomp)) seccomp/compile_main.c $(call layer_src,base))
 $(BUILD)/seccomp-compile: $(POLICY_OBJ)
-	$(CC) $(LINK) -o $@ $^ -lseccomp -ljson-c -lcrypto
+	$(call say,LINK)
+	$(Q)$(CC) $(LINK) -o $@ $^ -lseccomp -ljson-c -lcrypto
 $(BUILD)/gen/seccomp_default.inc: seccomp/profiles/default.json $(BUILD)/seccomp-compile
 	@mkdir -p $(@D)
-	$(BUILD)/seccomp-compile $< >$@
+	$(call say,GEN)
+	$(Q)$(BUILD)/seccomp-compile $< >$@
 $(BUILD)/obj/seccomp/default.c.o: $(BUILD)/gen/seccomp_default.inc
 
 $(BUILD)/agentdock: $(call obj,$(CLI_SRC)) $(LIB)
-	$(CC) $(LINK) -o $@ $^ -lseccomp -lcap -ljson-c -lcrypto
+	$(call say,LINK)
+	$(Q)$(CC) $(LINK) -o $@ $^ -lseccomp -lcap -ljson-c -lcrypto
 $(BUILD)/agentdock-archive: $(call obj,$(ARC_SRC)) $(LIB)
-	$(CC) $(LINK) -o $@ $^ -lseccomp -lcap -ljson-c -lcrypto $(ARCHIVE_LIBS)
+	$(call say,LINK)
+	$(Q)$(CC) $(LINK) -o $@ $^ -lseccomp -lcap -ljson-c -lcrypto $(ARCHIVE_LIBS)
 $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(filter-out -static,$(LINK)) -o $@ $^ -lcmocka -lseccomp -lcap -ljson-c -lcrypto
+	$(call say,LINK)
+	$(Q)$(CC) $(filter-out -static,$(LINK)) -o $@ $^ -lcmocka -lseccomp -lcap -ljson-c -lcrypto
 
 -include $(wildcard $(BUILD)/obj/*/*.d $(BUILD)/obj/*/*/*.d)
 
@@ -104,8 +115,9 @@ arch:
 	@tests/arch
 check: deps-test
 	@tests/check
-check-unit: $(UNIT_BIN)
-	@set -e; for t in $^; do $$t; done
+unit-tests: $(UNIT_BIN)
+check-unit: unit-tests
+	@set -e; for t in $(UNIT_BIN); do $$t; done
 check-cli: all
 	@bats tests/cli
 lint:

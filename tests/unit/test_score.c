@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The score, row by row. Each half of each row is made to fail, and the builder is killed at each
+ * half of each row. Every time the error must name the row, and nothing may be left: no process, no
+ * cgroup, no label, no mount, no loop device, no descriptor; after a kill, the next start reaps.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/process.h"
+#include "runtime/score.h"
+
+static char base[64], state_dir[96], run_dir[96], root_dir[96], workspace[96], parent[64];
+static struct sandbox_host host;
+static struct image image;
+static struct err e;
+
+#define OK(expression)                                                                             \
+	do {                                                                                       \
+		if ((expression) < 0)                                                              \
+			fail_msg("%s: %s", #expression, e.text);                                   \
+	} while (0)
+
+static void write_text(const char *directory, const char *name, const char *text)
+{
+	char path[256];
+	FILE *file;
+
+	snprintf(path, sizeof path, "%s/%s", directory, name);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+/* A root file system of one static program. */
+static void make_root(void)
+{
+	const char *const copy[] = {"cp", "/bin/busybox", root_dir, NULL};
+	char path[256];
+
+	OK(dir_make_all(AT_FDCWD, root_dir, 0755, &e));
+	snprintf(path, sizeof path, "%s/bin", root_dir);
+	OK(dir_make_all(AT_FDCWD, path, 0755, &e));
+	OK(process_run(copy, NULL, -1, -1, &e));
+	snprintf(path, sizeof path, "%s/bin/sh", root_dir);
+	assert_int_equal(symlink("../busybox", path), 0);
+}
+
+static int set_up(void **state)
+{
+	const char *archiver = getenv("AGENTDOCK_ARCHIVER");
+	struct sandbox_host_paths paths = {
+		.state = state_dir, .run = run_dir, .cgroup_parent = parent, .archiver = archiver};
+
+	(void)state;
+	assert_non_null(archiver);
+	snprintf(base, sizeof base, "/tmp/agentdock-score-XXXXXX");
+	assert_non_null(mkdtemp(base));
+	snprintf(state_dir, sizeof state_dir, "%s/state", base);
+	snprintf(run_dir, sizeof run_dir, "%s/run", base);
+	snprintf(root_dir, sizeof root_dir, "%s/root", base);
+	snprintf(workspace, sizeof workspace, "%s/workspace", base);
+	snprintf(parent, sizeof parent, "agentdock-score-%d", getpid());
+	make_root();
+	OK(dir_make_all(AT_FDCWD, workspace, 0755, &e));
+	write_text(workspace, "file", "content\n");
+	OK(sandbox_host_open(&host, &paths, &e));
+	OK(image_import(&host.store, root_dir, "test", NULL, NULL, NULL, &image, &e));
+	return 0;
+}
+
+static int remove_parent(const char *mount)
+{
+	char path[256];
+
+	if (!mount[0])
+		return 0;
+	snprintf(path, sizeof path, "%s/%s", mount, parent);
+	return rmdir(path) && errno != ENOENT ? -1 : 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	image_release(&image);
+	assert_int_equal(remove_parent(host.cgroups.v2_mount), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(remove_parent(host.cgroups.v1_mounts[i]), 0);
+	sandbox_host_release(&host);
+	OK(tree_remove(AT_FDCWD, base, &e));
+	return 0;
+}
+
+/* ---- a run that uses every row ---- */
+
+static int run(struct report *report)
+{
+	char *argv[] = {(char[]){"/bin/sh"}, (char[]){"-c"},
+	                (char[]){"read line <file && echo \"$line\""}, NULL};
+	char *envp[] = {(char[]){"PATH=/bin"}, NULL};
+	struct sandbox_watch watch = {.livefds = {-1, -1}, .cancelfd = -1};
+	struct sandbox_spec spec;
+
+	sandbox_spec_defaults(&spec);
+	spec.argv = argv;
+	spec.envp = envp;
+	spec.image = &image;
+	spec.workspace = workspace;
+	spec.read_only_root = true;
+	spec.disk.bytes = 16 << 20;
+	spec.disk.inodes = 1000;
+	spec.tmpfs[0] = (struct tmpfs_mount){.path = "/scratch", .size_bytes = 1 << 20};
+	spec.tmpfs_count = 1;
+	return sandbox_run(&host, &spec, &watch, report, &e);
+}
+
+static void runs_well(void)
+{
+	struct report report;
+
+	OK(run(&report));
+	assert_int_equal(report.reason, REPORT_EXITED);
+	assert_int_equal(report.exit_code, 0);
+	assert_int_equal(report.out.total_bytes, strlen("content\n"));
+	assert_memory_equal(report.out.head, "content\n", strlen("content\n"));
+	report_release(&report);
+}
+
+/* ---- what may be left: nothing ---- */
+
+static int entries_of(const char *path, bool directories_only)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	int count = 0;
+
+	if (!dir)
+		return 0;
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] != '.' && (!directories_only || entry->d_type == DT_DIR))
+			count++;
+	}
+	closedir(dir);
+	return count;
+}
+
+static int groups_left(void)
+{
+	char path[256];
+	int count;
+
+	snprintf(path, sizeof path, "%s/%s", host.cgroups.v2_mount, parent);
+	count = entries_of(path, true);
+	for (int i = 0; i < 3; i++) {
+		snprintf(path, sizeof path, "%s/%s", host.cgroups.v1_mounts[i], parent);
+		if (host.cgroups.v1_mounts[i][0])
+			count += entries_of(path, true);
+	}
+	return count;
+}
+
+static int mounts_here(void)
+{
+	FILE *file = fopen("/proc/self/mountinfo", "r");
+	int lines = 0, c;
+
+	assert_non_null(file);
+	while ((c = fgetc(file)) != EOF)
+		lines += c == '\n';
+	fclose(file);
+	return lines;
+}
+
+/* Loop devices whose backing file was one of ours. */
+static int loops_left(void)
+{
+	DIR *dir = opendir("/sys/block");
+	struct dirent *entry;
+	int count = 0;
+
+	if (!dir)
+		return 0;
+	while ((entry = readdir(dir))) {
+		char path[512], text[512] = "";
+		FILE *file;
+
+		if (strncmp(entry->d_name, "loop", 4) != 0)
+			continue;
+		snprintf(path, sizeof path, "/sys/block/%s/loop/backing_file", entry->d_name);
+		file = fopen(path, "r");
+		if (!file)
+			continue;
+		if (fgets(text, sizeof text, file) && strstr(text, base))
+			count++;
+		fclose(file);
+	}
+	closedir(dir);
+	return count;
+}
+
+struct left {
+	int descriptors, mounts, groups, labels, loops;
+};
+
+static struct left look(void)
+{
+	return (struct left){
+		.descriptors = entries_of("/proc/self/fd", false),
+		.mounts = mounts_here(),
+		.groups = groups_left(),
+		.labels = entries_of(run_dir, false),
+		.loops = loops_left(),
+	};
+}
+
+/* The kernel frees a loop device and a dead namespace's mounts a moment after their last user. */
+static void assert_nothing_left(const struct left *before, const char *when)
+{
+	struct left now = {0};
+
+	for (int tries = 0; tries < 200; tries++) {
+		now = look();
+		if (memcmp(&now, before, sizeof now) == 0)
+			break;
+		poll(NULL, 0, 10);
+	}
+	if (memcmp(&now, before, sizeof now) != 0)
+		fail_msg("%s left: %+d descriptors, %+d mounts, %+d cgroups, %+d labels, %+d loops",
+		         when, now.descriptors - before->descriptors, now.mounts - before->mounts,
+		         now.groups - before->groups, now.labels - before->labels,
+		         now.loops - before->loops);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
+static bool has_half(int row, bool inside)
+{
+	return inside ? score[row].inside != NULL : score[row].outside != NULL;
+}
+
+/* ---- tests ---- */
+
+static void a_whole_run_leaves_nothing(void **state)
+{
+	struct left before;
+
+	(void)state;
+	runs_well(); /* makes what is made once: the disk's template, the cgroup parent */
+	before = look();
+	runs_well();
+	assert_nothing_left(&before, "a good run");
+}
+
+static void each_half_that_fails_is_named_and_leaves_nothing(void **state)
+{
+	struct left before = look();
+
+	(void)state;
+	for (int row = 0; row < score_rows(); row++) {
+		for (int inside = 0; inside < 2; inside++) {
+			struct report report;
+			char when[96];
+
+			if (!has_half(row, inside))
+				continue;
+			snprintf(when, sizeof when, "row '%s' failing %s", score[row].name,
+			         inside ? "inside" : "outside");
+			score_fault = (struct score_fault){
+				inside ? SCORE_FAIL_INSIDE : SCORE_FAIL_OUTSIDE, row};
+			int r = run(&report);
+			score_fault = (struct score_fault){0};
+			if (r >= 0 || report.reason != REPORT_INTERNAL)
+				fail_msg("%s: reason %s", when, report_reason_name(report.reason));
+			assert_int_equal(report_exit_status(&report), 125);
+			if (!strstr(report.error.text, score[row].name) ||
+			    !strstr(report.error.text, "injected"))
+				fail_msg("%s: the error is '%s'", when, report.error.text);
+			report_release(&report);
+			assert_nothing_left(&before, when);
+		}
+	}
+}
+
+static void kill_the_builder_at(enum score_fault_kind kind, int row, const char *when)
+{
+	int status;
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		struct report report;
+
+		score_fault = (struct score_fault){kind, row};
+		run(&report);
+		_exit(3);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+		fail_msg("%s: the builder ended with 0x%x instead", when, (unsigned)status);
+}
+
+/* Until the processes inside have died of their builder's death, their label is locked. */
+static void reap_until_nothing_is_left(const struct left *before, const char *when)
+{
+	for (int tries = 0; tries < 200; tries++) {
+		int reaped;
+
+		OK(sandbox_reap(&host, &reaped, &e));
+		if (entries_of(run_dir, false) == before->labels)
+			break;
+		poll(NULL, 0, 10);
+	}
+	assert_nothing_left(before, when);
+}
+
+static void a_killed_builder_leaves_nothing_that_is_not_reaped(void **state)
+{
+	struct left before = look();
+
+	(void)state;
+	for (int row = 0; row < score_rows(); row++) {
+		for (int inside = 0; inside < 2; inside++) {
+			char when[96];
+
+			if (!has_half(row, inside))
+				continue;
+			snprintf(when, sizeof when, "a kill at row '%s' %s", score[row].name,
+			         inside ? "inside" : "outside");
+			kill_the_builder_at(inside ? SCORE_KILL_INSIDE : SCORE_KILL_OUTSIDE, row,
+			                    when);
+			reap_until_nothing_is_left(&before, when);
+		}
+	}
+}
+
+static void the_next_start_reaps(void **state)
+{
+	struct left before = look();
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		kill_the_builder_at(SCORE_KILL_OUTSIDE, 9, "a kill before the clone");
+	assert_true(entries_of(run_dir, false) > before.labels);
+	runs_well();
+	assert_nothing_left(&before, "the next start");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_whole_run_leaves_nothing),
+		cmocka_unit_test(each_half_that_fails_is_named_and_leaves_nothing),
+		cmocka_unit_test(a_killed_builder_leaves_nothing_that_is_not_reaped),
+		cmocka_unit_test(the_next_start_reaps),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
