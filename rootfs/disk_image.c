@@ -9,10 +9,11 @@
  *
  * The file system: no journal and no barriers, because it is thrown away, never recovered.
  * uninit_bg (descriptors with a checksum) lets the inode tables stay holes in the file, and
- * noinit_itable keeps the kernel from writing them out later. The image is larger than BYTES by its
- * own metadata and by the blocks that ext4 sets aside for extents (2 %, at most 16 MiB), so that
- * BYTES is what an empty one has to give, to the block. The inode count is what mkfs.ext4 rounds it
- * up to: whole blocks of each group's table.
+ * noinit_itable keeps the kernel from writing them out later. There are no copies of the super
+ * block, for they would be extents to copy for nothing. The image is larger than BYTES by its own
+ * metadata and by the blocks that ext4 sets aside for extents (2 %, at most 16 MiB), so that BYTES
+ * is what an empty one has to give, to the block. The inode count is what mkfs.ext4 rounds it up
+ * to: whole blocks of each group's table.
  */
 #include "rootfs/disk_image.h"
 
@@ -40,9 +41,9 @@ enum {
 	INODE_BYTES = 256,
 	GROUP_BLOCKS = 8 * BLOCK_BYTES, /* what one block bitmap covers */
 	GROUP_INODES_MAX = 8 * BLOCK_BYTES - 64,
-	GROUP_METADATA_BLOCKS = 3, /* two bitmaps and a share of the super block copies */
+	GROUP_METADATA_BLOCKS = 3, /* two bitmaps and a share of the descriptors */
 	EXTENT_RESERVE_MAX = 4096, /* blocks; ext4 takes 1/50 of all, at most this */
-	RESERVED_INODES = 14,      /* ext4's own ten, lost+found, upper, work, the root */
+	RESERVED_INODES = 12,      /* ext4's own ten, upper/ and work/ */
 	SIZING_TRIES = 6,
 	SIZING_SLACK_BLOCKS = 8,
 	LOOP_TRIES = 64,
@@ -147,15 +148,13 @@ static int nameless_file(int disksfd, struct err *e)
 	return -e->code;
 }
 
-/* Groups are made smaller than usual where the inodes would not fit in one group's bitmap. */
+/* Groups are made smaller than usual where the inodes would not fit in the bitmaps of so few. */
 static uint64_t group_blocks(uint64_t blocks, uint64_t inodes)
 {
 	uint64_t groups = (inodes + GROUP_INODES_MAX - 1) / GROUP_INODES_MAX;
-	uint64_t wanted = blocks / (groups ? groups : 1) / 8 * 8;
+	uint64_t wanted = (blocks / groups + 7) / 8 * 8;
 
-	if (wanted >= GROUP_BLOCKS)
-		return GROUP_BLOCKS;
-	return wanted < 256 ? 256 : wanted;
+	return groups == 1 || wanted > GROUP_BLOCKS ? GROUP_BLOCKS : wanted;
 }
 
 static uint64_t first_estimate(uint64_t data_blocks, uint64_t inodes)
@@ -192,10 +191,10 @@ static int make_filesystem(int imagefd, uint64_t blocks, uint64_t inodes, struct
 		"-L",
 		template_label,
 		"-O",
-		"none,ext_attr,dir_index,filetype,extent,flex_bg,sparse_super,large_file,"
+		"none,ext_attr,dir_index,filetype,extent,flex_bg,sparse_super2,large_file,"
 		"huge_file,uninit_bg,dir_nlink,extra_isize",
 		"-E",
-		"lazy_itable_init=1,nodiscard,root_owner=0:0",
+		"lazy_itable_init=1,nodiscard,root_owner=0:0,num_backup_sb=0",
 		"/proc/self/fd/0",
 		blocks_text,
 		NULL,
