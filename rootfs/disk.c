@@ -160,19 +160,18 @@ int disk_measure(const struct disk *disk, struct disk_usage *usage, struct err *
 	return 0;
 }
 
-/* overlayfs refuses an upper directory that a volatile overlay wrote, for it cannot know that all
- * of it reached the disk. After syncfs it has, so the mark goes and the kept disk can be used
- * again. */
+/*
+ * overlayfs refuses an upper directory that a volatile overlay wrote, for it cannot know that all
+ * of it reached the disk. After syncfs it has, so the mark, which is in overlayfs's own work/work,
+ * goes and the kept disk can be used again.
+ */
 static int settle(const struct disk *disk, struct err *e)
 {
-	scoped_fd rootfd = file_open(disk->mountfd, ".", O_RDONLY | O_DIRECTORY, 0, e);
+	scoped_fd workfd = file_open(disk->mountfd, "work", O_RDONLY | O_DIRECTORY, 0, e);
 
-	TRY(rootfd);
-	if ((unlinkat(rootfd, "work/work/incompat/volatile", AT_REMOVEDIR) < 0 ||
-	     unlinkat(rootfd, "work/work/incompat", AT_REMOVEDIR) < 0) &&
-	    errno != ENOENT)
-		return err_sys(e, "clearing the overlay's mark on the kept disk");
-	if (syncfs(rootfd) < 0 || fsync(disk->imagefd) < 0)
+	TRY(workfd);
+	TRY(tree_remove(workfd, "work", e));
+	if (syncfs(workfd) < 0 || fsync(disk->imagefd) < 0)
 		return err_sys(e, "writing out the kept disk");
 	return 0;
 }
