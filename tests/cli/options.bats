@@ -9,7 +9,7 @@ setup() {
 	export AGENTDOCK_RUN_DIR=$BATS_TEST_TMPDIR/run
 	export AGENTDOCK_CGROUP_PARENT=agentdock-test-options-$$
 	unset "${!SANDBOX_@}"
-	cd "$BATS_TEST_TMPDIR"
+	cd "$BATS_TEST_TMPDIR" || return
 }
 
 # fails TEXT WORD...: `agentdock WORD...` prints just "agentdock: TEXT" on stderr and exits 125.
@@ -187,6 +187,12 @@ refuses() {
 	run -125 --separate-stderr "$agentdock" run --image nonesuch -- true
 	[[ $stderr == "agentdock: "*nonesuch*"agentdock image import"* ]]
 	[ "${#stderr_lines[@]}" = 1 ] && [ -z "$output" ]
+}
+
+@test "gc of a store that holds nothing frees nothing" {
+	run -0 --separate-stderr "$agentdock" gc
+	[ "$output" = "freed 0 B in 0 unused layers; cleared away 0 dead sandboxes" ]
+	[ -z "$stderr" ]
 }
 
 @test "a name with an escape sequence does not reach the terminal" {
