@@ -36,14 +36,18 @@
 #error "this architecture has no AUDIT_ARCH here yet"
 #endif
 
-/* A jump's distance is one byte. */
-enum { JUMP_MAX = 255 };
+enum {
+	JUMP_MAX = 255, /* a conditional jump's distance is one byte */
+	VALUE_MAX = 6,  /* instructions that comparing one value takes, at most */
+};
+
+_Static_assert((POLICY_ARGS_MAX - 1) * POLICY_VALUES_MAX * VALUE_MAX + VALUE_MAX <= JUMP_MAX,
+               "the first condition of the largest rule can jump past the rule");
 
 /* Instructions are counted also where there is no room or no code: emitting twice measures. */
 struct program {
 	struct sock_filter *code; /* NULL: only measure */
 	size_t length;
-	bool too_far; /* a jump that no byte holds */
 };
 
 /* Calls FIRST up to the next segment's first have this answer. */
@@ -68,9 +72,7 @@ static void emit(struct program *p, uint16_t code, uint32_t k)
 
 static void emit_jump(struct program *p, uint16_t code, uint32_t k, size_t yes, size_t no)
 {
-	if (yes > JUMP_MAX || no > JUMP_MAX)
-		p->too_far = true;
-	else if (p->code && p->length < BPF_MAXINSNS)
+	if (p->code && p->length < BPF_MAXINSNS)
 		p->code[p->length] = (struct sock_filter)BPF_JUMP(code, k, (uint8_t)yes,
 		                                                  (uint8_t)no);
 	p->length++;
@@ -242,10 +244,6 @@ static int policy_compile(const struct policy *policy, struct seccomp_filter *fi
 		return err_sys(e, "seccomp profile");
 	segments_build(segments, policy);
 	emit_program(&p, segments);
-	if (p.too_far)
-		return err_set(e, E2BIG,
-		               "seccomp profile: a rule has too many conditions for one jump; give "
-		               "it fewer values or make two rules of it");
 	if (p.length > BPF_MAXINSNS)
 		return err_set(e, E2BIG,
 		               "seccomp profile: it makes %zu BPF instructions, the kernel takes "

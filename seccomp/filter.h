@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Wall two of four: what a sandbox may call. A profile (JSON, seccomp/profiles/) becomes a policy, a
- * policy becomes classic BPF, and the BPF is installed by the process it binds.
+ * Wall two of four: what a sandbox may call. A profile (JSON, seccomp/profiles/) becomes a policy,
+ * a policy becomes classic BPF, and the BPF is installed by the process it binds.
  *
  * Three answers: allowed; forbidden (EPERM, and counted: the call is handed to a listener, see
  * seccomp/notify.h); unknown to the profile (ENOSYS, so that libc falls back). Calls of another
@@ -19,9 +19,9 @@
 
 struct seccomp_filter {
 	const struct sock_filter *instructions;
-	unsigned short length;      /* in instructions */
-	bool notifies;              /* forbidden calls go to a listener */
-	struct sock_filter *owned;  /* freed by release; NULL for the built-in one */
+	unsigned short length;     /* in instructions */
+	bool notifies;             /* forbidden calls go to a listener */
+	struct sock_filter *owned; /* freed by release; NULL for the built-in one */
 };
 
 /* The profile seccomp/profiles/default.json, compiled when the project was built. */
@@ -32,7 +32,7 @@ const struct seccomp_filter *seccomp_default_filter(void);
  * caller releases the filter.
  */
 int seccomp_filter_compile(const char *json, size_t length, struct seccomp_filter *filter,
-			   struct err *e);
+                           struct err *e);
 void seccomp_filter_release(struct seccomp_filter *filter);
 
 /*

@@ -14,7 +14,7 @@
 enum { SECCOMP_DENIED_MAX = 32 };
 
 struct seccomp_denied {
-	int number;     /* system call number of the native ABI */
+	int number; /* system call number of the native ABI */
 	uint64_t count;
 };
 
