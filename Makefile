@@ -6,6 +6,7 @@
 # SANITIZE=1 builds with ASan and UBSan in build-asan/; CC=clang builds with clang in build-clang/. V=1 shows commands.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
+.SECONDARY:
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-6s %s\n' $(1) $(patsubst $(BUILD)/%,%,$@))
 .PHONY: all demo check unit-tests check-unit check-cli image arch lint install clean deps-build deps-demo deps-test
@@ -24,14 +25,13 @@ OPT  ?= -O2 -g
 ifdef SANITIZE
 HARDEN := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 LINK   := $(HARDEN)
-# libacl, libzstd, ...: libarchive brings them itself when it is linked dynamically
-ARCHIVE_LIBS := -larchive
 else
 # Static: a dynamic loader would cost each launch more than a millisecond.
 HARDEN := -fstack-protector-strong -D_FORTIFY_SOURCE=2 -ffunction-sections -fdata-sections
 LINK   := -static -Wl,--gc-sections -Wl,-z,relro,-z,now -Wl,-z,noexecstack
-ARCHIVE_LIBS := -larchive -lnettle -lacl -lattr -lz -lbz2 -llzma -lzstd -llz4 -lxml2 -licuuc -licudata -lm
 endif
+# only the tar reader and four filters are asked for by name, so nothing else of libarchive is linked
+ARCHIVE_LIBS := -larchive -lz -lbz2 -llzma -lzstd
 CFLAGS := $(STD) $(WARN) $(OPT) $(HARDEN) $(EXTRA_CFLAGS)
 
 # ---- what belongs to what ----

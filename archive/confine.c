@@ -31,6 +31,7 @@
 
 #include "base/files.h"
 #include "base/scoped.h"
+#include "base/strings.h"
 
 #ifndef LANDLOCK_ACCESS_FS_TRUNCATE
 #define LANDLOCK_ACCESS_FS_TRUNCATE (1ULL << 14) /* ABI 3, kernel 6.2 */
@@ -167,64 +168,55 @@ static int limit_resources(uint64_t limit_bytes, struct err *e)
 	return lower_limit(RLIMIT_FSIZE, "fsize", limit_bytes, e);
 }
 
-/* Reads the ids of the present user namespace and writes them down as a map onto themselves. */
-static int identity_map(int procfd, const char *file, char *map, size_t size, struct err *e)
+/* A map of a user namespace: every id of the present one onto itself. */
+struct id_map {
+	const char *file;
+	char text[1024];
+};
+
+static int read_map(int procfd, struct id_map *map, struct err *e)
 {
 	char present[1024];
 	size_t used = 0;
 	unsigned inside, outside, count;
 	int next;
 
-	TRY((int)file_read(procfd, file, present, sizeof present, e));
+	TRY((int)file_read(procfd, map->file, present, sizeof present, e));
 	for (const char *line = present;
-	     sscanf(line, "%u %u %u%n", &inside, &outside, &count, &next) == 3; line += next)
-		used += (size_t)snprintf(map + used, size - used, "%u %u %u\n", inside, inside,
-		                         count);
+	     sscanf(line, "%u %u %u%n", &inside, &outside, &count, &next) == 3; line += next) {
+		int length = text_format(map->text + used, sizeof map->text - used, e, "%u %u %u\n",
+		                         inside, inside, count);
+
+		TRY(length);
+		used += (size_t)length;
+	}
 	if (!used)
-		return err_set(e, EPERM, "%s is empty: this process has no ids to give", file);
+		return err_set(e, EPERM, "%s is empty: this process has no ids to give", map->file);
 	return 0;
 }
 
 /* The child: it has stayed in the old user namespace, whose privilege the maps need. */
-static int write_maps(int procfd, int gofd, struct err *e)
+static int write_maps(int procfd, int gofd, const struct id_map maps[2], struct err *e)
 {
-	static const char *const files[] = {"uid_map", "gid_map"};
-	char map[2][1024], go;
+	char go;
 
-	for (int i = 0; i < 2; i++)
-		TRY(identity_map(procfd, files[i], map[i], sizeof map[i], e));
 	if (read(gofd, &go, 1) != 1)
 		return err_set(e, ECANCELED, "no namespace to map ids in");
 	for (int i = 0; i < 2; i++)
-		TRY(file_write(procfd, files[i], map[i], e));
+		TRY(file_write(procfd, maps[i].file, maps[i].text, e));
 	return 0;
 }
 
-static int enter_namespaces(struct err *e)
+/* Unshares once the child stands ready, tells it, and waits for what it did. */
+static int unshare_and_map(pid_t child, int gofd, struct err *e)
 {
-	scoped_fd procfd = file_open(AT_FDCWD, "/proc/self", O_PATH | O_DIRECTORY, 0, e);
-	struct err mapping = {0};
-	int pipefds[2], status, result;
-	pid_t child;
+	int status, result = unshare(NAMESPACES);
 
-	TRY(procfd);
-	if (pipe2(pipefds, O_CLOEXEC) < 0)
-		return err_sys(e, "a pipe");
-	scoped_fd readfd = pipefds[0], writefd = pipefds[1];
-
-	child = fork();
-	if (child < 0)
-		return err_sys(e, "fork");
-	if (child == 0) {
-		close_fd(&writefd);
-		_exit(-write_maps(procfd, readfd, &mapping) & 0xff);
-	}
-	result = unshare(NAMESPACES);
 	if (result < 0)
 		err_sys(e, "unshare (user, mount, network, ipc, uts namespaces)");
 	else
-		result = fd_write_all(writefd, "", 1, e);
-	close_fd(&writefd);
+		result = fd_write_all(gofd, "", 1, e);
+	close(gofd);
 	while (waitpid(child, &status, 0) < 0)
 		if (errno != EINTR)
 			return err_sys(e, "waiting for the process that maps ids");
@@ -237,6 +229,30 @@ static int enter_namespaces(struct err *e)
 		               WIFEXITED(status) ? ": " : "",
 		               WIFEXITED(status) ? strerror(WEXITSTATUS(status)) : "");
 	return 0;
+}
+
+static int enter_namespaces(struct err *e)
+{
+	scoped_fd procfd = file_open(AT_FDCWD, "/proc/self", O_PATH | O_DIRECTORY, 0, e);
+	struct id_map maps[2] = {{.file = "uid_map"}, {.file = "gid_map"}};
+	int pipefds[2];
+	pid_t child;
+
+	TRY(procfd);
+	for (int i = 0; i < 2; i++)
+		TRY(read_map(procfd, &maps[i], e));
+	if (pipe2(pipefds, O_CLOEXEC) < 0)
+		return err_sys(e, "a pipe");
+	scoped_fd readfd = pipefds[0], writefd = pipefds[1];
+
+	child = fork();
+	if (child < 0)
+		return err_sys(e, "fork");
+	if (child == 0) {
+		close_fd(&writefd);
+		_exit(-write_maps(procfd, readfd, maps, e) & 0xff);
+	}
+	return unshare_and_map(child, take_fd(&writefd), e);
 }
 
 /* Makes the working directory the root; nothing else is mounted afterwards. */

@@ -7,6 +7,8 @@
 #include "archive/source.h"
 
 #include <errno.h>
+#include <iconv.h>
+#include <langinfo.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -57,6 +59,7 @@ int source_init(struct source *source, enum source_kind kind, struct err *e)
 		archive_read_support_filter_zstd,
 	};
 	struct archive *reader = archive_read_new();
+	iconv_t converter;
 
 	*source = (struct source){.reader = reader,
 	                          .fd = -1,
@@ -72,10 +75,13 @@ int source_init(struct source *source, enum source_kind kind, struct err *e)
 		archive_read_support_format_empty(reader);
 		return 0;
 	}
-	/* opens iconv's configuration while it is still the host's */
-	if (archive_read_support_format_tar(reader) != ARCHIVE_OK ||
-	    archive_read_set_format_option(reader, "tar", "hdrcharset", "UTF-8") != ARCHIVE_OK)
+	if (archive_read_support_format_tar(reader) != ARCHIVE_OK)
 		return err_set(e, ENOTSUP, "libarchive: %s", archive_error_string(reader));
+	/* libarchive converts pax names from UTF-8, and iconv reads its configuration the first
+	 * time: let that be now, while "/usr/lib" is the host's */
+	converter = iconv_open(nl_langinfo(CODESET), "UTF-8");
+	if (converter != (iconv_t)-1)
+		iconv_close(converter);
 	return 0;
 }
 
