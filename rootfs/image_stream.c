@@ -273,12 +273,12 @@ static int start_sink(struct pump *pump, struct err *e)
 	return result;
 }
 
-static void tell(struct pump *pump, bool always)
+static void tell(struct pump *pump)
 {
 	struct archive_progress progress = {0};
 	uint64_t now_us = clock_us();
 
-	if (!pump->stream->progress || (!always && now_us - pump->told_us < PROGRESS_EVERY_US))
+	if (!pump->stream->progress || now_us - pump->told_us < PROGRESS_EVERY_US)
 		return;
 	pump->told_us = now_us;
 	if (pread(pump->progressfd, &progress, sizeof(progress), 0) == sizeof(progress))
@@ -322,7 +322,7 @@ static int pump_run(struct pump *pump, struct err *e)
 			break;
 		TRY(image_hash_add(pump->hash, chunk, (size_t)got, e));
 		TRY(pass_on(pump, chunk, (size_t)got, e));
-		tell(pump, false);
+		tell(pump);
 	}
 	close_fd(&pump->outfd);
 	close_fd(&pump->infd);
@@ -397,7 +397,8 @@ int image_stream_run(const struct image_stream *stream, struct archive_result *r
 	TRY(start_source(&pump, e));
 	TRY(pump_run(&pump, e));
 	TRY(judge(&pump, &read, e));
-	tell(&pump, true);
+	if (stream->progress)
+		stream->progress(stream->data, read.bytes, read.entries);
 	TRY(image_hash_finish(pump.hash, digest, e));
 	*result = read;
 	return 0;
