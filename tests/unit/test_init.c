@@ -11,6 +11,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,9 +31,17 @@
 #include "base/process.h"
 #include "base/scoped.h"
 #include "init/protocol.h"
+#include "runtime/identity/identity.h"
 #include "runtime/init_memfd.h"
 
-enum { GUEST_UID = 10001, ROOT = 0, DEADLINE_MS = 60000, ABOVE_STDIO = 10, NOT_STARTED = 125 };
+enum {
+	GUEST_UID = 10001,
+	HOST_BASE = 1000000000,
+	ROOT = 0,
+	DEADLINE_MS = 60000,
+	ABOVE_STDIO = 10,
+	NOT_STARTED = 125
+};
 
 #define CHECK(condition)                                                                           \
 	do {                                                                                       \
@@ -50,26 +59,56 @@ struct guest {
 	int in, out; /* the command's stdin to write, its stdout and stderr to read */
 };
 
-/* ARGS: PROGRAM, argv[0], ... Leaves what a careless caller could: signals ignored and blocked. */
-static void become_init(uid_t uid, int memfd, const int fds[4], const char *const args[])
-{
-	static const int ignored[] = {SIGCHLD, SIGPIPE, SIGINT, SIGTERM};
-	char *argv[16] = {strdup("agentdock-init")};
-	char *envp[] = {strdup("PATH=/usr/bin:/bin"), NULL};
-	int high[4];
-	sigset_t blocked;
+/* Both ends of all that connects a guest with the test. */
+struct plumbing {
+	int in[2], out[2], channel[2];
+	int memfd;
+	int maps[2]; /* has its end when the maps of the guest's user namespace are written */
+	bool user_namespace;
+};
 
+static void become_guest(const struct plumbing *plumbing, uid_t uid)
+{
+	struct err e;
+	char byte;
+
+	if (plumbing->user_namespace) {
+		close(plumbing->maps[1]);
+		CHECK(read(plumbing->maps[0], &byte, 1) == 0);
+		CHECK(identity_become_root(&e) == 0);
+	}
 	CHECK(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
 	CHECK(mount("proc", "/proc", "proc", 0, NULL) == 0);
-	CHECK(setresgid(uid, uid, uid) == 0 && setresuid(uid, uid, uid) == 0);
+	if (uid != ROOT) {
+		CHECK(identity_drop_bounding(&e) == 0);
+		CHECK(identity_lock_securebits(&e) == 0);
+		CHECK(identity_become_user(uid, uid, &e) == 0);
+		CHECK(identity_drop_capabilities(&e) == 0);
+		CHECK(identity_no_new_privs(&e) == 0);
+	}
+	/* after the change of user, which clears it */
 	CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
+}
+
+/* ARGS: PROGRAM, argv[0], ... Leaves what a careless caller could: signals ignored and blocked. */
+static void become_init(const struct plumbing *plumbing, uid_t uid, const char *const args[])
+{
+	static const int ignored[] = {SIGCHLD, SIGPIPE, SIGINT, SIGTERM};
+	const int fds[] = {plumbing->in[0], plumbing->out[1], plumbing->out[1],
+	                   plumbing->channel[1]};
+	char *argv[16] = {strdup("agentdock-init")};
+	char *envp[] = {strdup("PATH=/usr/bin:/bin"), NULL};
+	int high[4], memfd;
+	sigset_t blocked;
+
+	become_guest(plumbing, uid);
 	for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
 		signal(ignored[i], SIG_IGN);
 	sigfillset(&blocked);
 	sigprocmask(SIG_SETMASK, &blocked, NULL);
 	for (int i = 0; i < 14 && args[i]; i++)
 		argv[i + 1] = strdup(args[i]);
-	memfd = fcntl(memfd, F_DUPFD_CLOEXEC, ABOVE_STDIO);
+	memfd = fcntl(plumbing->memfd, F_DUPFD_CLOEXEC, ABOVE_STDIO);
 	for (int i = 0; i < 4; i++)
 		high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, ABOVE_STDIO);
 	for (int i = 0; i < 4; i++)
@@ -78,12 +117,6 @@ static void become_init(uid_t uid, int memfd, const int fds[4], const char *cons
 	CHECK(!"exec of the memfd");
 }
 
-/* Both ends of all that connects a guest with the test. */
-struct plumbing {
-	int in[2], out[2], channel[2];
-	int memfd;
-};
-
 static void plumbing_make(struct plumbing *plumbing)
 {
 	struct err e = {0};
@@ -91,6 +124,8 @@ static void plumbing_make(struct plumbing *plumbing)
 	plumbing->memfd = init_memfd(&e);
 	assert_string_equal(e.text, "");
 	assert_true(plumbing->memfd >= 0);
+	plumbing->user_namespace = false;
+	assert_int_equal(pipe2(plumbing->maps, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(plumbing->in, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(plumbing->out, O_CLOEXEC), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, plumbing->channel),
@@ -100,15 +135,16 @@ static void plumbing_make(struct plumbing *plumbing)
 static pid_t plumbing_clone(const struct plumbing *plumbing, uid_t uid, const char *const args[],
                             int *pidfd)
 {
-	const int fds[] = {plumbing->in[0], plumbing->out[1], plumbing->out[1],
-	                   plumbing->channel[1]};
 	struct clone_args clone = {.flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_PIDFD,
 	                           .exit_signal = SIGCHLD,
 	                           .pidfd = (uintptr_t)pidfd};
-	pid_t pid = process_clone3(&clone);
+	pid_t pid;
 
+	if (plumbing->user_namespace)
+		clone.flags |= CLONE_NEWUSER;
+	pid = process_clone3(&clone);
 	if (pid == 0)
-		become_init(uid, plumbing->memfd, fds, args);
+		become_init(plumbing, uid, args);
 	return pid;
 }
 
@@ -116,6 +152,8 @@ static pid_t plumbing_clone(const struct plumbing *plumbing, uid_t uid, const ch
 static void plumbing_split(const struct plumbing *plumbing, struct guest *guest)
 {
 	close(plumbing->memfd);
+	close(plumbing->maps[0]);
+	close(plumbing->maps[1]);
 	close(plumbing->in[0]);
 	close(plumbing->out[1]);
 	close(plumbing->channel[1]);
@@ -403,12 +441,12 @@ static void intrude(void)
 	_exit(0);
 }
 
-static void enter_and_intrude(int pidfd)
+static void enter_and_intrude(int pidfd, int namespaces)
 {
 	int status;
 	pid_t pid;
 
-	CHECK(setns(pidfd, CLONE_NEWPID | CLONE_NEWNS) == 0);
+	CHECK(setns(pidfd, namespaces) == 0);
 	pid = fork();
 	CHECK(pid >= 0);
 	if (pid == 0) {
@@ -421,22 +459,51 @@ static void enter_and_intrude(int pidfd)
 	_exit(status == 0 ? 0 : 1);
 }
 
-static void test_the_guest_cannot_look_into_pid_1(void **state)
+static void expect_opaque(const struct guest *guest, int namespaces)
 {
-	struct guest guest;
 	int status;
 	pid_t pid;
 
-	(void)state;
-	guest_shell(&guest, GUEST_UID, "echo ready; cat");
-	expect_message(&guest, INIT_STARTED, 0);
-	expect_word(&guest, "ready\n");
+	expect_message(guest, INIT_STARTED, 0);
+	expect_word(guest, "ready\n");
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
-		enter_and_intrude(guest.pidfd);
+		enter_and_intrude(guest->pidfd, namespaces);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
+}
+
+static void test_the_guest_cannot_look_into_pid_1(void **state)
+{
+	struct guest guest;
+
+	(void)state;
+	guest_shell(&guest, GUEST_UID, "echo ready; cat");
+	expect_opaque(&guest, CLONE_NEWPID | CLONE_NEWNS);
+	guest_kill(&guest);
+}
+
+static void test_nor_in_a_user_namespace(void **state)
+{
+	const char *const args[] = {"/bin/sh", "sh", "-c", "echo ready; cat", NULL};
+	struct plumbing plumbing;
+	struct guest guest;
+	struct err e = {0};
+	char path[32];
+	scoped_fd procfd = -1;
+
+	(void)state;
+	plumbing_make(&plumbing);
+	plumbing.user_namespace = true;
+	guest.pid = plumbing_clone(&plumbing, GUEST_UID, args, &guest.pidfd);
+	assert_true(guest.pid >= 0);
+	snprintf(path, sizeof path, "/proc/%d", guest.pid);
+	procfd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	identity_map_ids(procfd, HOST_BASE, &e);
+	assert_string_equal(e.text, "");
+	plumbing_split(&plumbing, &guest);
+	expect_opaque(&guest, CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS);
 	guest_kill(&guest);
 }
 
@@ -515,6 +582,7 @@ int main(void)
 		cmocka_unit_test(test_a_storm_hides_nothing),
 		cmocka_unit_test(test_init_survives_a_deaf_outside),
 		cmocka_unit_test(test_the_guest_cannot_look_into_pid_1),
+		cmocka_unit_test(test_nor_in_a_user_namespace),
 		cmocka_unit_test(test_init_dies_with_its_parent),
 		cmocka_unit_test(test_memfd_is_sealed),
 	};
