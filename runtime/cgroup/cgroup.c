@@ -21,7 +21,12 @@
 #include "base/strings.h"
 #include "runtime/cgroup/internal.h"
 
-enum { FREEZE_TIMEOUT_MS = 10000, KILL_FREEZE_TIMEOUT_MS = 500, KILL_TIMEOUT_US = 5000000 };
+enum {
+	FREEZE_TIMEOUT_MS = 10000,
+	KILL_FREEZE_TIMEOUT_MS = 500,
+	KILL_TIMEOUT_US = 5000000,
+	PATH_ABOVE_SIZE = 3 * 64 + 32, /* "../" for each component that fits a path, and a file */
+};
 
 void cgroup_init(struct cgroup *cgroup)
 {
@@ -118,15 +123,38 @@ static int enable_failed(const struct cgroup *cgroup, const char *controller, in
 	                               : "delegate it to agentdock, or see agentdock doctor");
 }
 
+/*
+ * The kernel would enable cpu and pids in a group that has processes, and make it the root of a
+ * threaded subtree, in which no sandbox can be started. Only the root (which has no cgroup.type)
+ * may have both.
+ */
+static int subtree_enable(const struct cgroup *cgroup, int levels, const char *controller)
+{
+	char file[PATH_ABOVE_SIZE], text[CONTROL_TEXT_SIZE], enable[16];
+
+	file_above(file, sizeof file, levels, "cgroup.subtree_control");
+	if (control_read(cgroup->v2fd, file, text, sizeof text) >= 0 &&
+	    control_has_word(text, controller))
+		return 0;
+	file_above(file, sizeof file, levels, "cgroup.type");
+	if (faccessat(cgroup->v2fd, file, F_OK, 0) == 0) {
+		file_above(file, sizeof file, levels, "cgroup.procs");
+		if (control_read(cgroup->v2fd, file, text, sizeof text) > 0)
+			return -EBUSY;
+	}
+	file_above(file, sizeof file, levels, "cgroup.subtree_control");
+	snprintf(enable, sizeof enable, "+%s", controller);
+	return control_write(cgroup->v2fd, file, enable);
+}
+
 int controller_enable(const struct cgroup *cgroup, int controller, struct err *e)
 {
 	const char *name = controller_names[controller];
-	char file[3 * sizeof cgroup->path], text[CONTROL_TEXT_SIZE], enable[16];
+	char file[PATH_ABOVE_SIZE], text[CONTROL_TEXT_SIZE];
 	int levels = 1;
 
 	for (const char *c = cgroup->path; *c; c++)
 		levels += *c == '/';
-	snprintf(enable, sizeof enable, "+%s", name);
 	file_above(file, sizeof file, levels, "cgroup.controllers");
 	if (control_read(cgroup->v2fd, file, text, sizeof text) >= 0 &&
 	    !control_has_word(text, name))
@@ -136,13 +164,8 @@ int controller_enable(const struct cgroup *cgroup, int controller, struct err *e
 		               "container, or allow this limit to be missing by name",
 		               name);
 	for (; levels > 0; levels--) {
-		int result;
+		int result = subtree_enable(cgroup, levels, name);
 
-		file_above(file, sizeof file, levels, "cgroup.subtree_control");
-		if (control_read(cgroup->v2fd, file, text, sizeof text) >= 0 &&
-		    control_has_word(text, name))
-			continue;
-		result = control_write(cgroup->v2fd, file, enable);
 		if (result < 0)
 			return enable_failed(cgroup, name, levels, -result, e);
 	}
@@ -193,6 +216,8 @@ int cgroup_open(struct cgroup *cgroup, const struct cgroup_host *host, const cha
 	found.v2fd = group_open(host->v2_mount, found.path, e);
 	if (found.v2fd < 0 && e->code != ENOENT)
 		return -e->code;
+	if (found.v2fd < 0)
+		found.v2fd = -1;
 	if (hybrid_open(&found, host, e) < 0) {
 		cgroup_release(&found);
 		return -e->code;

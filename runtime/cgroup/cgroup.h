@@ -71,8 +71,8 @@ int cgroup_open(struct cgroup *cgroup, const struct cgroup_host *host, const cha
  * controller, group and way out, unless may_be_missing has it. */
 int cgroup_limit(struct cgroup *cgroup, const struct cgroup_limits *limits, struct err *e);
 
-/* Puts PID in the group's v1 hierarchies; CLONE_INTO_CGROUP with v2fd has done the v2 tree. Nothing
- * to do on v2. */
+/* Puts PID (0: the calling process, which has one thread; much faster) in the group's v1
+ * hierarchies; CLONE_INTO_CGROUP with v2fd has done the v2 tree. Nothing to do on v2. */
 int cgroup_join(const struct cgroup *cgroup, pid_t pid, struct err *e);
 
 struct cgroup_usage {

@@ -148,13 +148,16 @@ int cgroup_join(const struct cgroup *cgroup, pid_t pid, struct err *e)
 {
 	char text[16];
 
+	/* a task that moves itself takes no lock: moving another costs the kernel a grace period */
+	const char *file = pid ? "cgroup.procs" : "tasks";
+
 	snprintf(text, sizeof text, "%d", pid);
 	for (int i = 0; i < CONTROLLERS; i++) {
 		int result;
 
 		if (cgroup->v1fds[i] < 0)
 			continue;
-		result = control_write(cgroup->v1fds[i], "cgroup.procs", text);
+		result = control_write(cgroup->v1fds[i], file, text);
 		if (result < 0) {
 			errno = -result;
 			return err_sys(e, "cgroup %s: putting process %d under its %s controller",
