@@ -25,7 +25,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/scoped.h"
 #include "seccomp/policy.h"
 
 #if defined(__x86_64__)
@@ -236,23 +235,28 @@ static void emit_program(struct program *p, const struct segments *segments)
 
 static int policy_compile(const struct policy *policy, struct seccomp_filter *filter, struct err *e)
 {
-	scoped_mem struct segments *segments = malloc(sizeof *segments);
-	scoped_mem struct sock_filter *code = calloc(BPF_MAXINSNS, sizeof *code);
+	struct segments segments;
+	struct sock_filter code[BPF_MAXINSNS];
 	struct program p = {.code = code};
+	struct sock_filter *owned;
 
-	if (!segments || !code)
-		return err_sys(e, "seccomp profile");
-	segments_build(segments, policy);
-	emit_program(&p, segments);
+	segments_build(&segments, policy);
+	emit_program(&p, &segments);
 	if (p.length > BPF_MAXINSNS)
 		return err_set(e, E2BIG,
 		               "seccomp profile: it makes %zu BPF instructions, the kernel takes "
 		               "%d; give it fewer rules",
 		               p.length, BPF_MAXINSNS);
-	filter->owned = take_mem(&code);
-	filter->instructions = filter->owned;
-	filter->length = (unsigned short)p.length;
-	filter->notifies = policy->notify;
+	owned = reallocarray(NULL, p.length, sizeof *owned);
+	if (!owned)
+		return err_sys(e, "seccomp profile");
+	memcpy(owned, code, p.length * sizeof *owned);
+	*filter = (struct seccomp_filter){
+		.instructions = owned,
+		.length = (unsigned short)p.length,
+		.notifies = policy->notify,
+		.owned = owned,
+	};
 	return 0;
 }
 

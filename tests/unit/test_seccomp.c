@@ -362,7 +362,7 @@ static void large_profile(char json[LARGE], int step)
 		                        comma, call, number);
 		comma = ",";
 	}
-	strcpy(json + used, "]}");
+	sprintf(json + used, "]}");
 }
 
 /* Jumps of the tree span more than one byte holds. */
@@ -404,7 +404,7 @@ static void largest_rule_fits(void **state)
 			"%s{\"index\":%d,\"type\":\"long\",\"mask\":\"0xf0000000f\","
 			"\"values\":[0,1,2,3,4,5,6,7]}",
 			i ? "," : "", i);
-	strcpy(json + used, "]}]}");
+	sprintf(json + used, "]}]}");
 	filter = compile(json);
 	for (unsigned i = 0; i < POLICY_ARGS_MAX; i++)
 		data.args[i] = i + 2;
