@@ -6,11 +6,15 @@
 #include "base/err.h"
 
 enum overlay_naming {
-	OVERLAY_BY_DESCRIPTOR, /* FSCONFIG_SET_FD; kernel 6.13 */
-	OVERLAY_BY_NUMBER,     /* descriptor numbers as names beneath /proc/self/fd; any kernel */
+	OVERLAY_BY_DESCRIPTOR, /* detached layers, FSCONFIG_SET_FD; kernel 6.15 */
+	OVERLAY_BY_NAME,       /* attached in a child's mount namespace; any kernel */
 };
 
-/* overlay_create with one way of naming. -EOPNOTSUPP: this kernel does not take descriptors. */
+/*
+ * overlay_create with one way of naming. -EOPNOTSUPP: this kernel does not take descriptors.
+ * BY_NAME takes the disk's mount with it into the child's namespace: the descriptor stays good, but
+ * the mount can be attached, or stacked upon, no more.
+ */
 int overlay_create_by(enum overlay_naming naming, const int layerfds[], int layers_count,
                       int diskfd, int usernsfd, struct err *e);
 

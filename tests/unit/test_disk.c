@@ -124,8 +124,8 @@ static void sizes_from_tiny_to_wide(void **state)
 {
 	static const struct {
 		uint64_t mib, inodes;
-	} sizes[] = {{1, 16},        {16, 200000}, {64, 200000},   {128, 1000},
-	             {1024, 200000}, {8192, 200},  {8192, 2000000}};
+	} sizes[] = {{1, 16},    {16, 200000},   {64, 200000},  {128, 1000},
+	             {300, 200}, {512, 1000000}, {1024, 200000}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {

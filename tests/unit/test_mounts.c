@@ -519,10 +519,10 @@ static void root_by_descriptor(void **state)
 	whole_root(false, OVERLAY_BY_DESCRIPTOR);
 }
 
-static void root_by_number(void **state)
+static void root_by_name(void **state)
 {
 	(void)state;
-	whole_root(false, OVERLAY_BY_NUMBER);
+	whole_root(false, OVERLAY_BY_NAME);
 }
 
 static void root_in_a_user_namespace_by_descriptor(void **state)
@@ -531,16 +531,16 @@ static void root_in_a_user_namespace_by_descriptor(void **state)
 	whole_root(true, OVERLAY_BY_DESCRIPTOR);
 }
 
-static void root_in_a_user_namespace_by_number(void **state)
+static void root_in_a_user_namespace_by_name(void **state)
 {
 	(void)state;
-	whole_root(true, OVERLAY_BY_NUMBER);
+	whole_root(true, OVERLAY_BY_NAME);
 }
 
 static void read_only_root(void **state)
 {
 	struct play play = {
-		.read_only = true, .naming = OVERLAY_BY_NUMBER, .checks = check_read_only};
+		.read_only = true, .naming = OVERLAY_BY_NAME, .checks = check_read_only};
 
 	(void)state;
 	run_play(&play);
@@ -549,7 +549,7 @@ static void read_only_root(void **state)
 
 static void hostile_accounts(void **state)
 {
-	struct play play = {.naming = OVERLAY_BY_NUMBER, .checks = check_hostile_accounts};
+	struct play play = {.naming = OVERLAY_BY_NAME, .checks = check_hostile_accounts};
 
 	(void)state;
 	run_play(&play);
@@ -565,9 +565,9 @@ int main(void)
 		TEST(masking_wants_procfs),
 		TEST(targets_are_made_whatever_the_umask),
 		TEST(root_by_descriptor),
-		TEST(root_by_number),
+		TEST(root_by_name),
 		TEST(root_in_a_user_namespace_by_descriptor),
-		TEST(root_in_a_user_namespace_by_number),
+		TEST(root_in_a_user_namespace_by_name),
 		TEST(read_only_root),
 		TEST(hostile_accounts),
 	};
