@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdbool.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -70,10 +71,12 @@ static const struct {
 	{"sysrq-trigger", READ_ONLY},
 };
 
-/* What is laid over the paths: a copy of either for each. */
+/* What is laid over the paths. */
 struct blanks {
-	int filefd;      /* the null device of our own /dev */
-	int directoryfd; /* an empty, read-only tmpfs */
+	int filefd;              /* the null device of our own /dev, to copy */
+	int directoryfd;         /* an empty, read-only tmpfs */
+	bool directory_attached; /* from then on it is copied: older kernels copy no detached mount
+	                          */
 };
 
 static void blanks_release(struct blanks *blanks)
@@ -153,7 +156,23 @@ static int read_only_clone(int fd, struct err *e)
 	return take_fd(&clonefd);
 }
 
-static int cover_path(int procfd, const char *path, enum cover cover, const struct blanks *blanks,
+/* A mount to lay over TARGETFD; owned. */
+static int cover_create(int targetfd, enum cover cover, struct blanks *blanks, struct err *e)
+{
+	int fd;
+
+	if (cover == READ_ONLY)
+		return read_only_clone(targetfd, e);
+	if (cover == HIDDEN_FILE)
+		return detached_clone(blanks->filefd, "", e);
+	if (blanks->directory_attached)
+		return detached_clone(blanks->directoryfd, "", e);
+	blanks->directory_attached = true;
+	fd = fcntl(blanks->directoryfd, F_DUPFD_CLOEXEC, 0);
+	return fd >= 0 ? fd : err_sys(e, "copying a descriptor");
+}
+
+static int cover_path(int procfd, const char *path, enum cover cover, struct blanks *blanks,
                       struct err *e)
 {
 	int flags = O_PATH | (cover == HIDDEN_DIRECTORY ? O_DIRECTORY : 0);
@@ -163,18 +182,14 @@ static int cover_path(int procfd, const char *path, enum cover cover, const stru
 	if (targetfd == -ENOENT)
 		return 0;
 	TRY(targetfd);
-	if (cover == READ_ONLY)
-		coverfd = read_only_clone(targetfd, e);
-	else
-		coverfd = detached_clone(
-			cover == HIDDEN_FILE ? blanks->filefd : blanks->directoryfd, "", e);
+	coverfd = cover_create(targetfd, cover, blanks, e);
 	TRY(coverfd);
 	return detached_attach(coverfd, targetfd, "a cover", path, e);
 }
 
 int proc_mask(int rootfd, struct err *e)
 {
-	__attribute__((cleanup(blanks_release))) struct blanks blanks = {-1, -1};
+	__attribute__((cleanup(blanks_release))) struct blanks blanks = {-1, -1, false};
 	scoped_fd procfd = procfs_open(rootfd, e);
 
 	TRY(procfd);
