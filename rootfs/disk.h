@@ -4,8 +4,8 @@
  * of inodes. It is a mount that is attached nowhere, on a file that has no name: when the last
  * descriptor goes (also by SIGKILL), the kernel frees all of it.
  *
- *	image  an ext4 file system (no journal) on a loop device over an O_TMPFILE file in STATE/disks.
- *	       The few blocks that mkfs.ext4 writes come from a template, made once for each size.
+ *	image  an ext4 file system (no journal) on a loop device over an O_TMPFILE file in
+ *STATE/disks. The few blocks that mkfs.ext4 writes come from a template, made once for each size.
  *	tmpfs  size= and nr_inodes=; its pages are charged to the sandbox's memory.
  *
  * Kernel 5.8 (LOOP_CONFIGURE), 5.2 (fsopen). Mounts are nosuid,nodev.
@@ -22,14 +22,15 @@ enum disk_backing { DISK_AUTO, DISK_IMAGE, DISK_TMPFS };
 struct disk_limits {
 	uint64_t bytes;
 	uint64_t inodes;
-	enum disk_backing backing; /* DISK_AUTO: image, or tmpfs where the host has no loop device */
+	enum disk_backing
+		backing; /* DISK_AUTO: image, or tmpfs where the host has no loop device */
 };
 
 struct disk {
 	int mountfd; /* the detached mount; its root holds upper/ and work/ */
 	int imagefd; /* the file without a name; -1 for tmpfs */
 	enum disk_backing backing;
-	uint64_t used_bytes_empty;  /* what the empty file system takes of its own limit */
+	uint64_t used_bytes_empty; /* what the empty file system takes of its own limit */
 	uint64_t used_inodes_empty;
 };
 
@@ -44,7 +45,7 @@ const char *disk_backing_name(enum disk_backing backing);
 /* Makes the disk. Fails before anything is made when the host has less free space than LIMITS asks
  * for (image) . OWNER is the host id that owns upper/. */
 int disk_create(int statefd, const struct disk_limits *limits, uint32_t owner, struct disk *disk,
-		struct err *e);
+                struct err *e);
 int disk_measure(const struct disk *disk, struct disk_usage *usage, struct err *e);
 void disk_init(struct disk *disk); /* all descriptors -1 */
 void disk_release(struct disk *disk);

@@ -49,6 +49,9 @@ enum {
 	LOOP_TRIES = 64,
 };
 
+static const char features[] = "none,ext_attr,dir_index,filetype,extent,flex_bg,sparse_super2,"
+			       "large_file,huge_file,uninit_bg,dir_nlink,extra_isize";
+
 /* Where the volume label says that a file is a template of this layout. */
 static const char template_label[] = "agentdock-1";
 
@@ -191,8 +194,7 @@ static int make_filesystem(int imagefd, uint64_t blocks, uint64_t inodes, struct
 		"-L",
 		template_label,
 		"-O",
-		"none,ext_attr,dir_index,filetype,extent,flex_bg,sparse_super2,large_file,"
-		"huge_file,uninit_bg,dir_nlink,extra_isize",
+		features,
 		"-E",
 		"lazy_itable_init=1,nodiscard,root_owner=0:0,num_backup_sb=0",
 		"/proc/self/fd/0",

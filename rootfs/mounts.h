@@ -20,13 +20,12 @@
  * wholly read-only when DISKFD is -1. USERNSFD >= 0: the layers are idmapped into that user
  * namespace (kernel 5.19). Options carry descriptors, never a host path.
  */
-int overlay_create(const int layerfds[], int layers_count, int diskfd, int usernsfd,
-		   struct err *e);
+int overlay_create(const int layerfds[], int layers_count, int diskfd, int usernsfd, struct err *e);
 
 /*
  * A tmpfs for /dev: null zero full random urandom tty (made here: no host node is shared), ptmx ->
- * pts/ptmx, fd stdin stdout stderr links, the empty directories pts shm mqueue; owned by the host id
- * OWNER. Its size is just what it needs.
+ * pts/ptmx, fd stdin stdout stderr links, the empty directories pts shm mqueue; owned by the host
+ * id OWNER. Its size is just what it needs.
  */
 int devices_create(uint32_t owner, struct err *e);
 
@@ -48,10 +47,10 @@ int mount_target(int rootfd, const char *path, struct err *e);
 
 struct tmpfs_mount {
 	const char *path;
-	uint64_t size_bytes;  /* 0: 64 MiB */
-	uint64_t inodes;      /* 0: one for each 4 KiB of size */
-	uint32_t mode;        /* permission bits; 0: 01777 */
-	bool exec;            /* otherwise noexec; always nosuid,nodev */
+	uint64_t size_bytes; /* 0: 64 MiB */
+	uint64_t inodes;     /* 0: one for each 4 KiB of size */
+	uint32_t mode;       /* permission bits; 0: 01777 */
+	bool exec;           /* otherwise noexec; always nosuid,nodev */
 };
 
 /* /dev from DEVICESFD, devpts (own instance, max= set), /dev/shm, /dev/mqueue. */
@@ -74,8 +73,8 @@ int root_pivot(int rootfd, struct err *e);
 int root_make_readonly(struct err *e);
 
 /*
- * After the pivot: sees to it that UID and GID have a line in /etc/passwd and /etc/group ("sandbox",
- * home HOME). The image's own entry stands; a missing file is made.
+ * After the pivot: sees to it that UID and GID have a line in /etc/passwd and /etc/group
+ * ("sandbox", home HOME). The image's own entry stands; a missing file is made.
  */
 int account_ensure(uint32_t uid, uint32_t gid, const char *home, struct err *e);
 

@@ -243,6 +243,7 @@ static void killed_at_any_moment(void **state)
 		DIR *dir = fdopendir(fd);
 		struct dirent *entry;
 
+		assert_non_null(dir);
 		while ((entry = readdir(dir)))
 			if (entry->d_name[0] != '.')
 				assert_text(entry->d_name, "ext4-");
