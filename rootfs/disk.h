@@ -5,7 +5,8 @@
  * descriptor goes (also by SIGKILL), the kernel frees all of it.
  *
  *	image  an ext4 file system (no journal) on a loop device over an O_TMPFILE file in
- *STATE/disks. The few blocks that mkfs.ext4 writes come from a template, made once for each size.
+ *	       STATE/disks. The few blocks that mkfs.ext4 writes come from a template, made once for
+ *	       each size.
  *	tmpfs  size= and nr_inodes=; its pages are charged to the sandbox's memory.
  *
  * Kernel 5.8 (LOOP_CONFIGURE), 5.2 (fsopen). Mounts are nosuid,nodev.
@@ -22,8 +23,7 @@ enum disk_backing { DISK_AUTO, DISK_IMAGE, DISK_TMPFS };
 struct disk_limits {
 	uint64_t bytes;
 	uint64_t inodes;
-	enum disk_backing
-		backing; /* DISK_AUTO: image, or tmpfs where the host has no loop device */
+	enum disk_backing backing; /* DISK_AUTO: image; tmpfs where there are no loop devices */
 };
 
 struct disk {
@@ -43,7 +43,7 @@ struct disk_usage {
 const char *disk_backing_name(enum disk_backing backing);
 
 /* Makes the disk. Fails before anything is made when the host has less free space than LIMITS asks
- * for (image) . OWNER is the host id that owns upper/. */
+ * for (image). OWNER is the host id that owns upper/. */
 int disk_create(int statefd, const struct disk_limits *limits, uint32_t owner, struct disk *disk,
                 struct err *e);
 int disk_measure(const struct disk *disk, struct disk_usage *usage, struct err *e);
