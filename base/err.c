@@ -7,6 +7,18 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The analyzers' model of these functions (tests/analyzer_model.h) is not for their definitions. */
+#undef err_set
+#undef err_sys
+#undef err_in
+#undef err_hint
+
+/* A failure must never look like a success, even one whose errno is not set. */
+static int code_of(int code)
+{
+	return code > 0 ? code : EIO;
+}
+
 PRINTF_LIKE(2, 0)
 static void append_va(struct err *e, const char *fmt, va_list args)
 {
@@ -19,17 +31,17 @@ int err_set(struct err *e, int code, const char *fmt, ...)
 {
 	va_list args;
 
-	e->code = code;
+	e->code = code_of(code);
 	e->text[0] = '\0';
 	va_start(args, fmt);
 	append_va(e, fmt, args);
 	va_end(args);
-	return -code;
+	return -e->code;
 }
 
 int err_sys(struct err *e, const char *fmt, ...)
 {
-	int code = errno;
+	int code = code_of(errno);
 	va_list args;
 	size_t used;
 
@@ -56,7 +68,7 @@ int err_in(struct err *e, const char *where_fmt, ...)
 	va_end(args);
 	used = strlen(e->text);
 	snprintf(e->text + used, sizeof e->text - used, ": %.*s", (int)(sizeof old - 1), old);
-	return -e->code;
+	return -code_of(e->code);
 }
 
 int err_hint(struct err *e, const char *fmt, ...)
@@ -68,5 +80,5 @@ int err_hint(struct err *e, const char *fmt, ...)
 	va_start(args, fmt);
 	append_va(e, fmt, args);
 	va_end(args);
-	return -e->code;
+	return -code_of(e->code);
 }

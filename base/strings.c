@@ -123,13 +123,15 @@ static int parse_with_units(const char *text, const struct unit *units, const ch
 	struct decimal decimal;
 	int result = scan_decimal(&cursor, DECIMALS_MAX, &decimal);
 
-	unit = result == 0 ? unit_find(units, cursor) : NULL;
-	if (result == -EINVAL || (result == 0 && !unit))
+	if (result == -ERANGE)
+		return out_of_range(text, UINT64_MAX, e);
+	unit = result < 0 ? NULL : unit_find(units, cursor);
+	if (!unit)
 		return err_set(e, EINVAL, "'%s' is not %s", text, example);
-	if (result == 0 && unit->factor == 1 && decimal.fraction)
+	if (unit->factor == 1 && decimal.fraction)
 		return err_set(e, EINVAL, "'%s' is a fraction of the smallest unit; expected %s",
 		               text, example);
-	if (result < 0 || decimal_times(&decimal, unit->factor, value) < 0)
+	if (decimal_times(&decimal, unit->factor, value) < 0)
 		return out_of_range(text, UINT64_MAX, e);
 	return 0;
 }

@@ -63,6 +63,20 @@ static void test_long_texts_are_cut(void **state)
 	assert_int_equal(strlen(e.text), ERR_TEXT_SIZE - 1);
 }
 
+static void test_a_failure_without_a_code_is_one(void **state)
+{
+	struct err e;
+
+	(void)state;
+	errno = 0;
+	assert_int_equal(err_sys(&e, "x"), -EIO);
+	assert_int_equal(e.code, EIO);
+	assert_int_equal(err_set(&e, 0, "x"), -EIO);
+	e.code = 0;
+	assert_int_equal(err_in(&e, "x"), -EIO);
+	assert_int_equal(err_hint(&e, "x"), -EIO);
+}
+
 static int fails_early(int result, int *reached, struct err *e)
 {
 	TRY(result < 0 ? err_set(e, -result, "early") : result);
@@ -89,6 +103,7 @@ int main(void)
 		cmocka_unit_test(test_sys_takes_errno),
 		cmocka_unit_test(test_in_and_hint_surround),
 		cmocka_unit_test(test_long_texts_are_cut),
+		cmocka_unit_test(test_a_failure_without_a_code_is_one),
 		cmocka_unit_test(test_try),
 	};
 

@@ -194,6 +194,8 @@ static void test_program_is_not_taken_from_here(void **state)
 	int fd;
 
 	(void)state;
+	assert_non_null(path);
+	assert_non_null(here);
 	assert_non_null(mkdtemp(directory));
 	assert_int_equal(chdir(directory), 0);
 	fd = open("local-tool", O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
