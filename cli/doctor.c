@@ -49,6 +49,15 @@ void finding_lacks(struct finding *finding, enum finding_state state, const char
 	va_end(args);
 }
 
+void finding_error(struct finding *finding, enum finding_state state, const char *way_out,
+                   const struct err *e)
+{
+	const char *hint = strstr(e->text, "; ");
+	int length = hint ? (int)(hint - e->text) : (int)strlen(e->text);
+
+	finding_lacks(finding, state, hint ? hint + 2 : way_out, "%.*s", length, e->text);
+}
+
 int doctor_try(uint64_t namespaces, int (*look)(void *data), void *data)
 {
 	scoped_fd pidfd = -1;
@@ -110,7 +119,7 @@ static int examine(finding_sink *sink, void *data, struct err *e)
 	int missing = 0, result = 0;
 
 	doctor_init(&doctor);
-	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+	for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
 		for (const struct check *check = tables[i]; check->name && result >= 0; check++) {
 			struct finding finding = {.state = FINDING_OK};
 

@@ -54,6 +54,11 @@ PRINTF_LIKE(4, 5)
 void finding_lacks(struct finding *finding, enum finding_state state, const char *way_out,
                    const char *fmt, ...);
 
+/* Takes E apart at its first "; " into what was found and the way out; WAY_OUT where it has none.
+ */
+void finding_error(struct finding *finding, enum finding_state state, const char *way_out,
+                   const struct err *e);
+
 /*
  * Calls LOOK in a process of its own, in new namespaces (CLONE_NEW*), and waits for it, at most
  * five seconds. LOOK returns 0 or an errno. Returns what it returned, or why there was no such

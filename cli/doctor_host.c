@@ -81,12 +81,12 @@ static void look_cgroups(struct doctor *doctor, struct finding *finding)
 	struct err e;
 
 	if (cgroup_host_probe(&doctor->host, &e) < 0)
-		finding_lacks(finding, FINDING_MISSING, way_out, "%s", e.text);
+		finding_error(finding, FINDING_MISSING, way_out, &e);
 	else if (doctor->host.mode == CGROUP_NONE)
 		finding_lacks(finding, FINDING_MISSING, way_out,
 		              "no cgroup v2 hierarchy is mounted");
 	else if (scratch_group(doctor, &e) < 0)
-		finding_lacks(finding, FINDING_MISSING, way_out, "%s", e.text);
+		finding_error(finding, FINDING_MISSING, way_out, &e);
 	else if (doctor->host.mode == CGROUP_HYBRID)
 		finding_ok(finding, "hybrid: v2 at %s, limits through v1", doctor->host.v2_mount);
 	else
@@ -105,7 +105,7 @@ static void look_limit(struct doctor *doctor, struct finding *finding, const cha
 	if (doctor->cgroup.v2fd < 0)
 		finding_lacks(finding, FINDING_MISSING, way_out, "not tried: no cgroup");
 	else if (cgroup_limit(&doctor->cgroup, &limits, &e) < 0)
-		finding_lacks(finding, FINDING_MISSING, way_out, "%s", e.text);
+		finding_error(finding, FINDING_MISSING, way_out, &e);
 	else
 		finding_ok(finding, "a limit was set and read back");
 }
@@ -144,7 +144,7 @@ static void look_freeze(struct doctor *doctor, struct finding *finding)
 		finding_lacks(finding, FINDING_MISSING, "see cgroups", "not tried: no cgroup");
 	else if (cgroup_freeze(&doctor->cgroup, true, &e) < 0 ||
 	         cgroup_freeze(&doctor->cgroup, false, &e) < 0)
-		finding_lacks(finding, FINDING_DEGRADED, "use kernel 5.2 or newer", "%s", e.text);
+		finding_error(finding, FINDING_DEGRADED, "use kernel 5.2 or newer", &e);
 	else
 		finding_ok(finding, "a group was frozen and thawed");
 }
@@ -171,8 +171,7 @@ static void look_init(struct doctor *doctor, struct finding *finding)
 	if (fd >= 0)
 		finding_ok(finding, "embedded, in a sealed file without a name");
 	else
-		finding_lacks(finding, FINDING_MISSING, "see vm.memfd_noexec and its mounts", "%s",
-		              e.text);
+		finding_error(finding, FINDING_MISSING, "see vm.memfd_noexec and its mounts", &e);
 }
 
 /* The store is opened only when it is there: opening makes it. */
@@ -193,12 +192,12 @@ static void look_image(struct doctor *doctor, struct finding *finding)
 		return;
 	}
 	if (image_store_open(&store, cli_state_dir(), cli_archiver(), &e) < 0) {
-		finding_lacks(finding, FINDING_MISSING, way_out, "%s", e.text);
+		finding_error(finding, FINDING_MISSING, way_out, &e);
 		return;
 	}
 	result = image_find(&store, "default", &image, &e);
 	if (result < 0) {
-		finding_lacks(finding, FINDING_MISSING, way_out, "%s", e.text);
+		finding_error(finding, FINDING_MISSING, way_out, &e);
 	} else {
 		finding_ok(finding, "%.19s, %s", image.digest, image.architecture);
 		image_release(&image);

@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/capability.h>
 #include <sys/mount.h>
@@ -43,12 +44,14 @@ static const char newer[] = "use kernel 5.19 or newer";
 static void look_kernel(struct doctor *doctor, struct finding *finding)
 {
 	struct utsname name;
-	unsigned major, minor;
+	unsigned long major, minor;
+	char *end;
 
 	(void)doctor;
-	if (uname(&name) < 0 || sscanf(name.release, "%u.%u", &major, &minor) != 2)
-		finding_lacks(finding, FINDING_DEGRADED, newer, "release unknown");
-	else if (major < WANTED_MAJOR || (major == WANTED_MAJOR && minor < WANTED_MINOR))
+	uname(&name);
+	major = strtoul(name.release, &end, 10);
+	minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
+	if (major < WANTED_MAJOR || (major == WANTED_MAJOR && minor < WANTED_MINOR))
 		finding_lacks(finding, FINDING_DEGRADED, newer, "Linux %s, %s", name.release,
 		              name.machine);
 	else
@@ -339,10 +342,10 @@ static void look_disk(struct doctor *doctor, struct finding *finding)
 	if (doctor->scratchfd < 0)
 		finding_lacks(finding, FINDING_MISSING, newer, "not tried: no scratch file system");
 	else if (disk_create(doctor->scratchfd, &limits, SCRATCH_HOST_ID, &doctor->disk, &e) < 0)
-		finding_lacks(finding, FINDING_MISSING,
+		finding_error(finding, FINDING_MISSING,
 		              "apt-get install e2fsprogs; modprobe loop; or run with "
 		              "--disk-backing tmpfs",
-		              "%s", e.text);
+		              &e);
 	else if (doctor->disk.backing == DISK_TMPFS)
 		finding_lacks(finding, FINDING_DEGRADED, "modprobe loop",
 		              "no loop device: disks are in memory, and charged to its limit");
@@ -362,7 +365,7 @@ static void look_overlay(struct doctor *doctor, struct finding *finding)
 	}
 	overlay = overlay_create(&doctor->statefd, 1, doctor->disk.mountfd, doctor->usernsfd, &e);
 	if (overlay < 0)
-		finding_lacks(finding, FINDING_MISSING, "modprobe overlay", "%s", e.text);
+		finding_error(finding, FINDING_MISSING, "modprobe overlay", &e);
 	else
 		finding_ok(finding, "of %slayers and a disk",
 		           doctor->usernsfd < 0 ? "" : "idmapped ");

@@ -290,8 +290,8 @@ static int kill_group(int parentfd, const char *name, int fd, void *data)
 {
 	struct kill_pass *pass = data;
 	scoped_fd procs = openat(fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+	char line[24];
 	FILE *list;
-	int pid;
 
 	(void)parentfd;
 	(void)name;
@@ -303,7 +303,9 @@ static int kill_group(int parentfd, const char *name, int fd, void *data)
 	take_fd(&procs);
 	/* Pid 0 is a process outside of our pid namespace, which is no one of a sandbox of ours. A
 	 * threaded group lists nothing (EOPNOTSUPP): its processes are listed above it. */
-	while (fscanf(list, "%d", &pid) == 1) {
+	while (fgets(line, sizeof line, list)) {
+		int pid = (int)strtol(line, NULL, 10);
+
 		pass->listed++;
 		if (pid > 0)
 			kill_member(pass->cgroup, pid);

@@ -78,7 +78,7 @@ static bool mount_line_parse(char *line, struct mount_line *mount)
 			break;
 	}
 	mount->type = strsep(&next, " ");
-	if (!mount->type || !strsep(&next, " "))
+	if (!mount->root || !mount->point || !mount->type || !strsep(&next, " "))
 		return false;
 	mount->options = strsep(&next, " ");
 	return mount->options && !next && unescape(mount->root) && unescape(mount->point);
@@ -140,10 +140,13 @@ static int read_mounts(struct cgroup_host *host, bool whole, struct err *e)
 static void note_release(struct cgroup_host *host)
 {
 	struct utsname name;
-	unsigned major, minor;
+	unsigned long major, minor;
+	char *end;
 
-	if (uname(&name) < 0 || sscanf(name.release, "%u.%u", &major, &minor) != 2)
+	if (uname(&name) < 0)
 		return;
+	major = strtoul(name.release, &end, 10);
+	minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
 	host->has_freeze = major > 5 || (major == 5 && minor >= 2);
 	host->has_kill = major > 5 || (major == 5 && minor >= 14);
 }
