@@ -21,22 +21,13 @@
 #include "base/scoped.h"
 #include "rootfs/image_store.h"
 
-struct image_hash {
-	EVP_MD_CTX *context;
-};
-
-int image_hash_new(struct image_hash **hash, struct err *e)
+int image_hash_start(struct image_hash *hash, struct err *e)
 {
-	scoped_hash made = calloc(1, sizeof(*made));
-
-	if (!made)
-		return err_set(e, ENOMEM, "SHA-256: out of memory");
 	/* The host's openssl.cnf may ask for modules, which a static program cannot load. */
 	OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
-	made->context = EVP_MD_CTX_new();
-	if (!made->context || EVP_DigestInit_ex(made->context, EVP_sha256(), NULL) != 1)
+	hash->context = EVP_MD_CTX_new();
+	if (!hash->context || EVP_DigestInit_ex(hash->context, EVP_sha256(), NULL) != 1)
 		return err_set(e, ENOTSUP, "SHA-256: libcrypto cannot start it");
-	*hash = take_mem(&made);
 	return 0;
 }
 
@@ -54,28 +45,25 @@ int image_hash_finish(struct image_hash *hash, char digest[IMAGE_DIGEST_SIZE], s
 
 	if (EVP_DigestFinal_ex(hash->context, value, &length) != 1 || length != 32)
 		return err_set(e, EIO, "SHA-256: libcrypto failed");
-	memcpy(digest, "sha256:", 7);
+	snprintf(digest, IMAGE_DIGEST_SIZE, "sha256:");
 	for (unsigned i = 0; i < length; i++)
 		snprintf(digest + 7 + 2 * (size_t)i, 3, "%02x", value[i]);
 	return 0;
 }
 
-void image_hash_free(struct image_hash **hash)
+void image_hash_release(struct image_hash *hash)
 {
-	if (!*hash)
-		return;
-	EVP_MD_CTX_free((*hash)->context);
-	free(*hash);
-	*hash = NULL;
+	EVP_MD_CTX_free(hash->context);
+	hash->context = NULL;
 }
 
 static int digest_of_text(const char *text, char digest[IMAGE_DIGEST_SIZE], struct err *e)
 {
-	scoped_hash hash = NULL;
+	__attribute__((cleanup(image_hash_release))) struct image_hash hash = {0};
 
-	TRY(image_hash_new(&hash, e));
-	TRY(image_hash_add(hash, text, strlen(text), e));
-	return image_hash_finish(hash, digest, e);
+	TRY(image_hash_start(&hash, e));
+	TRY(image_hash_add(&hash, text, strlen(text), e));
+	return image_hash_finish(&hash, digest, e);
 }
 
 static void add_strings(struct json_object *array, const char *text)

@@ -85,13 +85,12 @@ void image_name_path(const char *name, char path[IMAGE_PATH_SIZE])
 
 bool image_name_from_file(const char *file, char name[IMAGE_NAME_SIZE])
 {
-	char decoded[IMAGE_NAME_SIZE];
+	char decoded[IMAGE_NAME_SIZE] = {0};
 	struct err ignored;
-	size_t length = strlen(file);
 
-	if (length >= sizeof(decoded) || strchr(file, '/') || !strchr(file, ':'))
+	if (strlen(file) >= sizeof(decoded) || strchr(file, '/') || !strchr(file, ':'))
 		return false;
-	for (size_t i = 0; i <= length; i++)
+	for (size_t i = 0; file[i]; i++)
 		decoded[i] = file[i] == '%' ? '/' : file[i];
 	return image_name_parse(decoded, name, &ignored) == 0;
 }

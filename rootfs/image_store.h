@@ -72,12 +72,13 @@ void image_document_path(const char *digest, char path[IMAGE_PATH_SIZE]);
 
 /* ---- image_document.c: the JSON of an image, and digests ---- */
 
-struct image_hash; /* SHA-256 of a stream */
-int image_hash_new(struct image_hash **hash, struct err *e);
+struct image_hash {                    /* SHA-256 of a stream */
+	struct evp_md_ctx_st *context; /* libcrypto's EVP_MD_CTX; owned */
+};
+int image_hash_start(struct image_hash *hash, struct err *e);
 int image_hash_add(struct image_hash *hash, const void *data, size_t length, struct err *e);
 int image_hash_finish(struct image_hash *hash, char digest[IMAGE_DIGEST_SIZE], struct err *e);
-void image_hash_free(struct image_hash **hash);
-#define scoped_hash __attribute__((cleanup(image_hash_free))) struct image_hash *
+void image_hash_release(struct image_hash *hash);
 
 /* Sets image->digest and writes the document to PATH, synced. */
 int image_document_write(int dirfd, const char *path, struct image *image, struct err *e);

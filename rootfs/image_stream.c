@@ -183,7 +183,7 @@ static bool child_ok(const struct child *child)
 
 struct pump {
 	const struct image_stream *stream;
-	struct image_hash *hash;
+	struct image_hash hash;
 	struct child source, sink;
 	int infd, outfd, resultfd, progressfd;
 	bool refused; /* the sink took no more */
@@ -198,7 +198,7 @@ static void pump_release(struct pump *pump)
 	close_fd(&pump->outfd);
 	close_fd(&pump->resultfd);
 	close_fd(&pump->progressfd);
-	image_hash_free(&pump->hash);
+	image_hash_release(&pump->hash);
 }
 
 static int start_source(struct pump *pump, struct err *e)
@@ -320,7 +320,7 @@ static int pump_run(struct pump *pump, struct err *e)
 			return err_sys(e, "reading %s", pump->stream->source);
 		if (got == 0)
 			break;
-		TRY(image_hash_add(pump->hash, chunk, (size_t)got, e));
+		TRY(image_hash_add(&pump->hash, chunk, (size_t)got, e));
 		TRY(pass_on(pump, chunk, (size_t)got, e));
 		tell(pump);
 	}
@@ -392,14 +392,14 @@ int image_stream_run(const struct image_stream *stream, struct archive_result *r
 	};
 	struct archive_result read = {0};
 
-	TRY(image_hash_new(&pump.hash, e));
+	TRY(image_hash_start(&pump.hash, e));
 	TRY(start_sink(&pump, e));
 	TRY(start_source(&pump, e));
 	TRY(pump_run(&pump, e));
 	TRY(judge(&pump, &read, e));
 	if (stream->progress)
 		stream->progress(stream->data, read.bytes, read.entries);
-	TRY(image_hash_finish(pump.hash, digest, e));
+	TRY(image_hash_finish(&pump.hash, digest, e));
 	*result = read;
 	return 0;
 }

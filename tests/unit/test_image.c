@@ -349,17 +349,23 @@ static void test_layer_is_whole_and_reachable(void **state)
 	struct stat st, link;
 	char text[16];
 	struct err e;
+	mode_t old;
 
 	make_tree(s, "tree", "hello");
 	assert_int_equal(chmod(in_scratch(s, "tree"), 0700), 0);
+	old = umask(0077); /* the operator's is not the image's */
 	import(s, "tree", "default", &image);
+	umask(old);
 	assert_ok(image_open(&s->store, &image, layerfds, lockfds, &e), e);
 	assert_int_equal(fstat(layerfds[0], &st), 0);
 	assert_int_equal(st.st_mode, S_IFDIR | 0755);
 	assert_int_equal(st.st_uid, 0);
 	assert_ok((int)file_read(layerfds[0], "content", text, sizeof(text), &e), e);
 	assert_string_equal(text, "hello");
+	assert_int_equal(fstatat(layerfds[0], "content", &st, 0), 0);
+	assert_int_equal(st.st_mode, S_IFREG | 0644);
 	assert_int_equal(fstatat(layerfds[0], "bin/busybox", &st, 0), 0);
+	assert_int_equal(st.st_mode, S_IFREG | 0755);
 	assert_int_equal(fstatat(layerfds[0], "bin/again", &link, 0), 0);
 	assert_int_equal(st.st_ino, link.st_ino);
 	assert_int_equal(fstatat(s->store.statefd, "layers", &st, 0), 0);
