@@ -188,7 +188,8 @@ static void test_program_is_not_taken_from_here(void **state)
 {
 	const char *const argv[] = {"local-tool", NULL};
 	char directory[] = "/tmp/test_process.XXXXXX";
-	scoped_mem char *path = strdup(getenv("PATH") ? getenv("PATH") : "");
+	const char *own = getenv("PATH");
+	scoped_mem char *path = strdup(own ? own : "");
 	scoped_mem char *here = getcwd(NULL, 0);
 	struct err e;
 	int fd;
