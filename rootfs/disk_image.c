@@ -96,6 +96,7 @@ static int loop_attach(int controlfd, int imagefd, char *path, size_t size, stru
 {
 	const struct loop_config config = {
 		.fd = (uint32_t)imagefd,
+		.block_size = BLOCK_BYTES,
 		.info.lo_flags = LO_FLAGS_AUTOCLEAR,
 	};
 
@@ -118,6 +119,20 @@ static int loop_attach(int controlfd, int imagefd, char *path, size_t size, stru
 	return err_hint(e, "%d loop devices in a row were taken by others", LOOP_TRIES);
 }
 
+/*
+ * Each block that the mount reads by itself wakes the loop device's worker and waits for it; one
+ * read ahead brings most of them into the cache. They stay there because the device's blocks have
+ * the size of the file system's.
+ */
+static int read_ahead(int loopfd, const char *path, struct err *e)
+{
+	char metadata[64 * 1024];
+
+	if (pread(loopfd, metadata, sizeof metadata, 0) < 0)
+		return err_sys(e, "reading %s", path);
+	return 0;
+}
+
 int disk_image_mount(int controlfd, int imagefd, struct err *e)
 {
 	char path[32];
@@ -131,6 +146,7 @@ int disk_image_mount(int controlfd, int imagefd, struct err *e)
 	};
 
 	TRY(loopfd);
+	TRY(read_ahead(loopfd, path, e));
 	/* From here the mount keeps the device; it clears itself after the last of both. */
 	return detached_mount("ext4", options, sizeof options / sizeof options[0],
 	                      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOATIME, e);
