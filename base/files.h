@@ -22,7 +22,7 @@ int file_open(int dirfd, const char *path, int flags, mode_t mode, struct err *e
  * raced the walk) is tried again a bounded number of times.
  */
 int file_open2(int dirfd, const char *path, int flags, mode_t mode, uint64_t resolve,
-	       struct err *e);
+               struct err *e);
 
 /*
  * Reads a whole file into BUFFER, at most SIZE - 1 bytes, and ends it with NUL. Returns the length.
@@ -32,7 +32,7 @@ ssize_t file_read(int dirfd, const char *path, char *buffer, size_t size, struct
 
 /* Like file_read into memory that the caller frees; at most LIMIT bytes, EFBIG beyond. */
 int file_read_all(int dirfd, const char *path, size_t limit, char **data, size_t *length,
-		  struct err *e);
+                  struct err *e);
 
 /* Writes TEXT with one write(2), as kernel control files want it. The file must exist. */
 int file_write(int dirfd, const char *path, const char *text, struct err *e);
@@ -45,7 +45,7 @@ int fd_write_all(int fd, const void *data, size_t length, struct err *e);
  * fsynced, renamed.
  */
 int file_replace(int dirfd, const char *path, const void *data, size_t length, mode_t mode,
-		 struct err *e);
+                 struct err *e);
 
 /* mkdirat(2) of PATH and of the parents it lacks; one that exists is no error. */
 int dir_make_all(int dirfd, const char *path, mode_t mode, struct err *e);

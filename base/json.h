@@ -20,20 +20,20 @@ int json_parse(const char *text, size_t length, struct json_object **object, str
 
 /* Reads and parses a file of at most LIMIT bytes. */
 int json_parse_file(int dirfd, const char *path, size_t limit, struct json_object **object,
-		    struct err *e);
+                    struct err *e);
 
 /* Each fails with EINVAL when the key is there with another type; REQUIRED: ENOENT when absent.
  * An absent optional key leaves the output as it was. */
 int json_get_string(struct json_object *object, const char *key, bool required, const char **value,
-		    struct err *e);
+                    struct err *e);
 int json_get_u64(struct json_object *object, const char *key, bool required, uint64_t *value,
-		 struct err *e);
+                 struct err *e);
 int json_get_bool(struct json_object *object, const char *key, bool required, bool *value,
-		  struct err *e);
+                  struct err *e);
 int json_get_array(struct json_object *object, const char *key, bool required,
-		   struct json_object **value, struct err *e);
+                   struct json_object **value, struct err *e);
 int json_get_object(struct json_object *object, const char *key, bool required,
-		    struct json_object **value, struct err *e);
+                    struct json_object **value, struct err *e);
 
 /* EINVAL that names the first key of OBJECT that is not in KEYS (NULL-terminated). */
 int json_only_keys(struct json_object *object, const char *const keys[], struct err *e);

@@ -24,7 +24,7 @@ pid_t process_clone3(const struct clone_args *args);
  * last line that it wrote to stderr.
  */
 int process_run(const char *const argv[], const char *const envp[], int stdinfd, int stdoutfd,
-		struct err *e);
+                struct err *e);
 
 /* Waits for one child by pidfd; returns its status as waitpid(2) gives it, or -errno. */
 int process_wait(int pidfd, int *status, struct err *e);

@@ -20,7 +20,7 @@ int parse_bytes(const char *text, uint64_t *bytes, struct err *e);
 /* "1.5" -> 1500: a positive decimal number of CPUs in thousandths, at most three decimals. */
 int parse_millis(const char *text, uint64_t *thousandths, struct err *e);
 
-/* "60", "1.5", "90s", "500ms", "2m", "1h": a time span in milliseconds; a bare number is seconds. */
+/* "60", "1.5", "90s", "500ms", "2m", "1h": a time span in milliseconds; a bare number: seconds. */
 int parse_duration_ms(const char *text, uint64_t *ms, struct err *e);
 
 /* "1.0 GiB", "512 MiB", "4.2 KiB", "17 B" into BUFFER; returns BUFFER. */

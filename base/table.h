@@ -12,7 +12,7 @@
 struct table {
 	size_t columns;
 	size_t cells_count;
-	char **cells;          /* row by row, the header first */
+	char **cells;           /* row by row, the header first */
 	unsigned right_aligned; /* bit per column */
 };
 

@@ -15,21 +15,26 @@
 #include "base/json.h"
 
 enum report_reason {
-	REPORT_EXITED,          /* by itself, with exit_code */
-	REPORT_SIGNALED,        /* killed by signo, not by us */
+	REPORT_EXITED,   /* by itself, with exit_code */
+	REPORT_SIGNALED, /* killed by signo, not by us */
 	REPORT_TIMEOUT,
-	REPORT_OOM,             /* the command was killed for the memory limit */
-	REPORT_CANCELED,        /* by the caller */
-	REPORT_DISK_FULL,       /* failed, and the disk had no byte or no inode left */
-	REPORT_START_FAILED,    /* the guest's fault: no such program, bad workspace, ... */
+	REPORT_OOM,          /* the command was killed for the memory limit */
+	REPORT_CANCELED,     /* by the caller */
+	REPORT_DISK_FULL,    /* failed, and the disk had no byte or no inode left */
+	REPORT_START_FAILED, /* the guest's fault: no such program, bad workspace, ... */
 	REPORT_CHECKOUT_FAILED,
 	REPORT_WORKER_LOST,
-	REPORT_INTERNAL,        /* our fault, or this host's */
+	REPORT_INTERNAL, /* our fault, or this host's */
 };
 enum { REPORT_REASONS = REPORT_INTERNAL + 1 };
 
 enum report_phase {
-	REPORT_QUEUE, REPORT_CHECKOUT, REPORT_UNPACK, REPORT_START, REPORT_RUN, REPORT_COLLECT,
+	REPORT_QUEUE,
+	REPORT_CHECKOUT,
+	REPORT_UNPACK,
+	REPORT_START,
+	REPORT_RUN,
+	REPORT_COLLECT,
 };
 enum { REPORT_PHASES = REPORT_COLLECT + 1 };
 
@@ -37,9 +42,9 @@ enum { REPORT_SIGNALS_MAX = 8, REPORT_DENIED_MAX = 32, REPORT_ROWS_MAX = 64, REP
 
 /* One captured stream: the first and the last bytes, and how many between were dropped. */
 struct report_stream {
-	unsigned char *head;    /* owned */
+	unsigned char *head; /* owned */
 	size_t head_bytes;
-	unsigned char *tail;    /* owned; in order */
+	unsigned char *tail; /* owned; in order */
 	size_t tail_bytes;
 	uint64_t total_bytes;   /* all that the command wrote */
 	uint64_t dropped_bytes; /* total - head - tail; truncated when > 0 */
@@ -54,11 +59,11 @@ struct report_row {
 struct report {
 	char id[REPORT_ID_SIZE];
 	enum report_reason reason;
-	struct err error;       /* start_failed, checkout_failed, internal: the cause and way out */
-	int exit_code;          /* exited, disk_full: the command's own; else -1 */
-	int signo;              /* signaled, oom, and what ended a timeout; else 0 */
-	int start_exit_code;    /* start_failed: 127 not found, 126 can't execute, else 125 */
-	int cancel_signo;       /* canceled: the signal that we got; else 0 */
+	struct err error;    /* start_failed, checkout_failed, internal: the cause and way out */
+	int exit_code;       /* exited, disk_full: the command's own; else -1 */
+	int signo;           /* signaled, oom, and what ended a timeout; else 0 */
+	int start_exit_code; /* start_failed: 127 not found, 126 can't execute, else 125 */
+	int cancel_signo;    /* canceled: the signal that we got; else 0 */
 
 	struct {
 		int signo;
@@ -87,13 +92,13 @@ struct report {
 	struct report_stream out, err;
 
 	/* what this host gave the sandbox */
-	char cgroup_mode[8];    /* "v2", "hybrid" */
+	char cgroup_mode[8]; /* "v2", "hybrid" */
 	bool user_namespace;
 	uint32_t host_uid_base;
-	char disk_backing[8];   /* "image", "tmpfs" */
-	char image[80];         /* digest */
-	char kept[256];         /* --keep: the file that holds the sandbox's disk; else "" */
-	char missing[64];       /* limits that the operator allowed to be missing; else "" */
+	char disk_backing[8];       /* "image", "tmpfs" */
+	char image[80];             /* digest */
+	char kept[256];             /* --keep: the file that holds the sandbox's disk; else "" */
+	char missing[64];           /* limits that the operator allowed to be missing; else "" */
 	struct json_object *labels; /* owned; may be NULL */
 };
 
