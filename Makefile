@@ -63,7 +63,7 @@ $(LIB): $(call obj,$(LIB_SRC))
 	$(Q)ar rcs $@ $^
 
 # pid 1 of a sandbox: freestanding, so that an exec of it costs next to nothing; embedded in the others
-$(BUILD)/agentdock-init: init/init.c Makefile
+$(BUILD)/agentdock-init: init/init.c init/protocol.h Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)
 	$(Q)$(CC) -std=gnu17 -I. $(WARN) -Os -ffreestanding -fno-stack-protector -fno-asynchronous-unwind-tables \

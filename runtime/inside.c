@@ -29,6 +29,26 @@
 /* Descriptors at exec: 0, 1, 2, the channel at INIT_FD, the init program; then what is closed. */
 enum { PROGRAM_FD = INIT_FD + 1, FIRST_CLOSED_FD };
 
+/*
+ * Our death is tied to the outside's. The kernel forgets that with each change of user, so it is
+ * said again after each; the outside may have died meanwhile.
+ */
+static int tie_to_outside(const struct inside *in, struct err *e)
+{
+	struct pollfd poller = {.fd = in->channelfd, .events = 0};
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
+		return err_sys(e, "prctl(PR_SET_PDEATHSIG)");
+	if (poll(&poller, 1, 0) == 1 && (poller.revents & (POLLHUP | POLLERR)))
+		_exit(125);
+	return 0;
+}
+
+INSIDE(join_cgroup)
+{
+	return cgroup_join(&in->sandbox->cgroup, 0, e);
+}
+
 INSIDE(new_session)
 {
 	if (setsid() < 0)
@@ -66,6 +86,7 @@ INSIDE(attach_root)
 {
 	if (in->sandbox->identity.user_namespace)
 		TRY(identity_become_root(e));
+	TRY(tie_to_outside(in, e));
 	in->rootfd = take_fd(&in->receivedfd);
 	return root_attach(in->rootfd, e);
 }
@@ -142,7 +163,8 @@ INSIDE(lock_securebits)
 
 INSIDE(become_user)
 {
-	return identity_become_user(in->spec->identity.uid, in->spec->identity.gid, e);
+	TRY(identity_become_user(in->spec->identity.uid, in->spec->identity.gid, e));
+	return tie_to_outside(in, e);
 }
 
 INSIDE(drop_capabilities)
@@ -287,14 +309,6 @@ INSIDE(install_filter)
 	return channel_send(in->channelfd, &message, listenerfd, e);
 }
 
-/* Has the outside died before our death was tied to its? */
-static bool outside_gone(int channelfd)
-{
-	struct pollfd poller = {.fd = channelfd, .events = 0};
-
-	return poll(&poller, 1, 0) == 1 && (poller.revents & (POLLHUP | POLLERR));
-}
-
 static size_t argv_length(char *const argv[])
 {
 	size_t n = 0;
@@ -315,10 +329,6 @@ INSIDE(execute)
 	argv[0] = name;
 	argv[1] = in->program;
 	memcpy(argv + 2, in->spec->argv, count * sizeof *argv);
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
-		return err_sys(e, "prctl(PR_SET_PDEATHSIG)");
-	if (outside_gone(in->channelfd))
-		_exit(125);
 	execveat(PROGRAM_FD, "", argv, in->spec->envp, AT_EMPTY_PATH);
 	if (errno == E2BIG)
 		in->fault = FAULT_CANT_EXECUTE;

@@ -118,10 +118,10 @@ OUTSIDE(open_streams);
 OUTSIDE(load_init);
 OUTSIDE(start_packing);
 OUTSIDE(clone_inside);
-OUTSIDE(join_cgroup);
 OUTSIDE(map_ids);
 OUTSIDE(assemble_root);
 
+INSIDE(join_cgroup);
 INSIDE(new_session);
 INSIDE(session_keyring);
 INSIDE(private_mounts);

@@ -162,11 +162,6 @@ OUTSIDE(clone_inside)
 	return sandbox->procfd < 0 ? sandbox->procfd : 0;
 }
 
-OUTSIDE(join_cgroup)
-{
-	return cgroup_join(&sandbox->cgroup, sandbox->pid, e);
-}
-
 OUTSIDE(map_ids)
 {
 	if (!sandbox->identity.user_namespace)

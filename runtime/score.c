@@ -44,8 +44,9 @@ const struct step score[] = {
 	{ "init program",        load_init,      NULL,                NULL            },
 	{ "pack workspace",      start_packing,  NULL,                wants_workspace },
 	{ "clone",               clone_inside,   NULL,                NULL            },
-	{ "cgroup membership",   join_cgroup,    NULL,                NULL            },
 	{ "user ids",            map_ids,        NULL,                NULL            },
+	/* before "root": while we are the host's root still */
+	{ "cgroup membership",   NULL,           join_cgroup,         NULL            },
 	{ "session",             NULL,           new_session,         NULL            },
 	{ "keyring",             NULL,           session_keyring,     NULL            },
 	{ "private mounts",      NULL,           private_mounts,      NULL            },
@@ -65,7 +66,6 @@ const struct step score[] = {
 	{ "unpack workspace",    NULL,           unpack_workspace,    wants_workspace },
 	{ "read-only root",      NULL,           read_only_root,      wants_read_only },
 	/* from here on each row takes something away; unpack_workspace plays them for its child too */
-	{ "rlimits",             NULL,           set_rlimits,         NULL            },
 	{ "bounding set",        NULL,           drop_bounding,       NULL            },
 	{ "securebits",          NULL,           lock_securebits,     NULL            },
 	{ "user",                NULL,           become_user,         NULL            },
@@ -74,6 +74,8 @@ const struct step score[] = {
 	{ "working directory",   NULL,           working_directory,   NULL            },
 	{ "command",             NULL,           find_command,        NULL            },
 	{ "descriptors",         NULL,           arrange_descriptors, NULL            },
+	/* after "descriptors": RLIMIT_NOFILE may be lower than what we hold until then */
+	{ "rlimits",             NULL,           set_rlimits,         NULL            },
 	{ "seccomp",             NULL,           install_filter,      NULL            },
 	{ "exec",                NULL,           execute,             NULL            },
 	{ NULL,                  NULL,           NULL,                NULL            },
@@ -325,7 +327,6 @@ _Noreturn void score_play_inside(const struct sandbox *sandbox)
 	};
 	struct err e = {0};
 
-	/* set again after each change of credentials, which clears it */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
 		give_up();
 	close(sandbox->channelfd);
@@ -345,7 +346,7 @@ _Noreturn void score_play_inside(const struct sandbox *sandbox)
 
 int score_drop(struct inside *in, struct err *e)
 {
-	for (int row = row_named(set_rlimits); row <= row_named(no_new_privs); row++)
+	for (int row = row_named(drop_bounding); row <= row_named(no_new_privs); row++)
 		TRY(score[row].inside(in, e));
 	return 0;
 }

@@ -61,6 +61,22 @@ static int check_text(const char *name, const char *text, size_t max, struct err
 	return 0;
 }
 
+/* pid 1 and the listener need a few descriptors of their own before the command has any. */
+static int check_rlimits(const struct identity *identity, struct err *e)
+{
+	const rlim_t least = 8;
+
+	for (int i = 0; i < identity->rlimits_count; i++) {
+		if (identity->rlimits[i].resource == RLIMIT_NOFILE &&
+		    identity->rlimits[i].soft < least)
+			return err_set(e, EINVAL,
+			               "nofile: %llu open files are too few; wanted %llu or more",
+			               (unsigned long long)identity->rlimits[i].soft,
+			               (unsigned long long)least);
+	}
+	return 0;
+}
+
 int sandbox_spec_check(const struct sandbox_spec *spec, struct err *e)
 {
 	const uint64_t tebibytes = 1024ull * 1024 * MIB * 64, day_ms = 24ull * 3600 * 1000;
@@ -87,5 +103,6 @@ int sandbox_spec_check(const struct sandbox_spec *spec, struct err *e)
 	if (spec->cwd[0] != '/')
 		return err_set(e, EINVAL, "working directory '%s': wanted an absolute path",
 		               spec->cwd);
-	return check_bounds(bounds, sizeof bounds / sizeof *bounds, e);
+	TRY(check_bounds(bounds, sizeof bounds / sizeof *bounds, e));
+	return check_rlimits(&spec->identity, e);
 }

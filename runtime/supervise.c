@@ -238,16 +238,26 @@ static ssize_t on_output(struct loop *loop, int i, struct err *e)
 	return n;
 }
 
-static void on_live(struct live *live)
+/*
+ * Hands on what fits. A reader that is gone ends the stream for the command as well (its next write
+ * is SIGPIPE, as in a shell's pipe); output that cannot be written is our failure, never silence.
+ */
+static int on_live(struct loop *loop, int i, struct err *e)
 {
+	struct live *live = &loop->live[i];
 	size_t left = live->length - live->written;
 	ssize_t n = write(live->fd, live->data + live->written,
 	                  left < LIVE_CHUNK ? left : LIVE_CHUNK);
 
-	if (n >= 0)
+	if (n >= 0) {
 		live->written += (size_t)n;
-	else if (errno != EINTR && errno != EAGAIN)
-		live->fd = -1; /* the reader is gone; the capture goes on */
+	} else if (errno == EPIPE) {
+		live->fd = -1;
+		close_fd(&loop->sandbox->outputfds[i]);
+	} else if (errno != EINTR && errno != EAGAIN) {
+		return err_sys(e, "writing the command's %s", i ? "stderr" : "stdout");
+	}
+	return 0;
 }
 
 static bool live_pending(const struct live *live)
@@ -325,7 +335,7 @@ static int serve(struct loop *loop, const struct pollfd polled[POLLED], struct e
 
 	for (int i = 0; i < 2; i++) {
 		if (polled[LIVE_OUT + i].revents)
-			on_live(&loop->live[i]);
+			TRY(on_live(loop, i, e));
 		if (polled[OUT + i].revents)
 			TRY((int)on_output(loop, i, e));
 	}
@@ -371,7 +381,7 @@ static int drain_dead(struct loop *loop, struct err *e)
 				if (poll(&out, 1, poll_timeout(deadline)) <= 0)
 					live->fd = -1;
 				else
-					on_live(live);
+					TRY(on_live(loop, i, e));
 			}
 			if (sandbox->outputfds[i] < 0)
 				break;

@@ -156,6 +156,7 @@ static int become_unpacker(struct inside *in, int *resultfd, struct err *e)
 	TRY(place((const int[]){sandbox->packfd, nullfd, nullfd, *resultfd, sandbox->archiverfd},
 	          FIRST_CLOSED_FD, e));
 	*resultfd = RESULT_FD;
+	TRY(set_rlimits(in, e));
 	/* without a listener, a call that the profile forbids is ENOSYS here */
 	struct seccomp_filter quiet = *in->spec->filter;
 	quiet.notifies = false;
