@@ -74,7 +74,7 @@ $(BUILD)/agentdock-init: init/init.c init/protocol.h Makefile
 POLICY_OBJ := $(call obj,$(filter-out seccomp/default.c,$(call layer_src,seccomp)) seccomp/compile_main.c $(call layer_src,base))
 $(BUILD)/seccomp-compile: $(POLICY_OBJ)
 	$(call say,LINK)
-	$(Q)$(CC) $(LINK) -o $@ $^ -lseccomp -ljson-c -lcrypto
+	$(Q)$(CC) $(LINK) -o $@ $^ -lseccomp -ljson-c -lnettle
 $(BUILD)/gen/seccomp_default.inc: seccomp/profiles/default.json $(BUILD)/seccomp-compile
 	@mkdir -p $(@D)
 	$(call say,GEN)
@@ -83,14 +83,14 @@ $(BUILD)/obj/seccomp/default.c.o: $(BUILD)/gen/seccomp_default.inc
 
 $(BUILD)/agentdock: $(call obj,$(CLI_SRC)) $(LIB)
 	$(call say,LINK)
-	$(Q)$(CC) $(LINK) -o $@ $^ -lseccomp -lcap -ljson-c -lcrypto
+	$(Q)$(CC) $(LINK) -o $@ $^ -lseccomp -lcap -ljson-c -lnettle
 $(BUILD)/agentdock-archive: $(call obj,$(ARC_SRC)) $(LIB)
 	$(call say,LINK)
-	$(Q)$(CC) $(LINK) -o $@ $^ -lseccomp -lcap -ljson-c -lcrypto $(ARCHIVE_LIBS)
+	$(Q)$(CC) $(LINK) -o $@ $^ -lseccomp -lcap -ljson-c -lnettle $(ARCHIVE_LIBS)
 $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(filter-out -static,$(LINK)) -o $@ $^ -lcmocka -lseccomp -lcap -ljson-c -lcrypto
+	$(Q)$(CC) $(filter-out -static,$(LINK)) -o $@ $^ -lcmocka -lseccomp -lcap -ljson-c -lnettle
 
 -include $(wildcard $(BUILD)/obj/*/*.d $(BUILD)/obj/*/*/*.d)
 

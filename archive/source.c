@@ -88,7 +88,7 @@ int source_init(struct source *source, enum source_kind kind, struct err *e)
 int source_open(struct source *source, int fd, struct err *e)
 {
 	source->fd = fd;
-	if (archive_read_open(source->reader, source, NULL, read_more, NULL) < ARCHIVE_WARN)
+	if (archive_read_open(source->reader, source, NULL, read_more, NULL) != ARCHIVE_OK)
 		return source_fault(source, e);
 	return 0;
 }
@@ -115,7 +115,7 @@ int source_next(struct source *source, struct archive_entry **entry, struct err 
 		return 0;
 	}
 	/* RETRY is a damaged header that could be stepped over: what follows is guesswork */
-	if (result < ARCHIVE_WARN)
+	if (result != ARCHIVE_OK && result != ARCHIVE_WARN)
 		return source_fault(source, e);
 	return 1;
 }
@@ -127,7 +127,7 @@ int source_data(struct source *source, const void **data, size_t *length, int64_
 
 	if (result == ARCHIVE_EOF)
 		return 0;
-	if (result < ARCHIVE_WARN)
+	if (result != ARCHIVE_OK && result != ARCHIVE_WARN)
 		return source_fault(source, e);
 	return 1;
 }

@@ -101,8 +101,7 @@ int path_clean(const char *path, char clean[ARCHIVE_PATH_MAX], struct err *e)
 
 static int open_beneath(int dirfd, const char *path, int flags)
 {
-	struct open_how how = {.flags = (uint64_t)flags | O_CLOEXEC | O_NOFOLLOW,
-	                       .resolve = BENEATH};
+	struct open_how how = {.flags = (uint64_t)flags | O_CLOEXEC, .resolve = BENEATH};
 	long fd;
 
 	/* EAGAIN: something was renamed elsewhere meanwhile */
@@ -346,9 +345,9 @@ int target_hardlink(struct target *target, const char *path, const char *existin
 		return 0;
 	/* EPERM: a directory */
 	if (result == -ENOENT || result == -EPERM || result == -ELOOP || result == -ENOTDIR)
-		return err_set(e, EBADMSG,
-		               "%s: a hard link to %s, which is no file in this archive",
-		               path_shown(path, shown), path_shown(existing, shown_old));
+		return err_set(
+			e, EBADMSG, "%s: a hard link to %s, which is no file in this archive",
+			path_shown(path, shown), path_shown(*existing ? existing : ".", shown_old));
 	return entry_fault(-result, path, e);
 }
 

@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
-#include <openssl/evp.h>
+#include <nettle/base64.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -378,19 +378,17 @@ struct json_object *json_add_array(struct json_object *object, const char *key)
 void json_add_bytes(struct json_object *object, const char *key, const void *data, size_t length)
 {
 	struct json_object *child = json_add_object(object, key);
-	scoped_mem unsigned char *encoded = NULL;
-	int encoded_length;
+	scoped_mem char *encoded = NULL;
+	size_t encoded_length = BASE64_ENCODE_RAW_LENGTH(length);
 
 	if (length == 0 ||
 	    (utf8_valid_prefix(data, length) == length && !memchr(data, '\0', length))) {
 		add(child, "text", string_new(length ? data : "", length));
 		return;
 	}
-	if (length > INT_MAX / 4 * 3 - 3)
-		abort();
-	encoded = malloc((length + 2) / 3 * 4 + 1);
+	encoded = malloc(encoded_length);
 	if (!encoded)
 		abort();
-	encoded_length = EVP_EncodeBlock(encoded, data, (int)length);
-	add(child, "base64", string_new((char *)encoded, (size_t)encoded_length));
+	base64_encode_raw(encoded, length, data);
+	add(child, "base64", string_new(encoded, encoded_length));
 }

@@ -32,24 +32,24 @@ struct image {
 	char digest[IMAGE_DIGEST_SIZE];
 	char architecture[16]; /* as GOARCH writes it: amd64, arm64 */
 	uint64_t size_bytes;
-	uint64_t entries;      /* files, directories, links */
-	int64_t imported_at;   /* seconds since the epoch */
+	uint64_t entries;    /* files, directories, links */
+	int64_t imported_at; /* seconds since the epoch */
 	int layers_count;
 	char layers[IMAGE_LAYERS_MAX][IMAGE_DIGEST_SIZE]; /* the lowest first */
-	struct string_list names; /* filled by image_list and image_find */
-	struct string_list env;   /* what the image's config asks for; empty for plain trees */
+	struct string_list names;                         /* filled by image_list and image_find */
+	struct string_list env; /* what the image's config asks for; empty for plain trees */
 };
 void image_release(struct image *image);
 
 struct image_store {
-	int statefd;         /* STATE; owned */
-	char path[256];      /* for messages */
-	char archiver[256];  /* path of agentdock-archive */
+	int statefd;        /* STATE; owned */
+	char path[256];     /* for messages */
+	char archiver[256]; /* path of agentdock-archive */
 };
 
 /* Opens (and makes, mode 0711/0700) the store beneath STATE. */
 int image_store_open(struct image_store *store, const char *state, const char *archiver,
-		     struct err *e);
+                     struct err *e);
 void image_store_release(struct image_store *store);
 
 /* How an import goes on: called now and then with the bytes and entries that were unpacked. */
@@ -61,15 +61,15 @@ typedef void image_progress(void *data, uint64_t bytes, uint64_t entries);
  * releases it. ARCHITECTURE NULL: told from the ELF header of the tree's /bin/sh or /usr/bin/env.
  */
 int image_import(struct image_store *store, const char *source, const char *name,
-		 const char *architecture, image_progress *progress, void *data,
-		 struct image *image, struct err *e);
+                 const char *architecture, image_progress *progress, void *data,
+                 struct image *image, struct err *e);
 
 /* All images; the caller releases each and frees the array. */
 int image_list(struct image_store *store, struct image **images, size_t *count, struct err *e);
 
 /* By name, by name:tag ("latest" where none is given), by digest or a unique prefix of it. */
 int image_find(struct image_store *store, const char *reference, struct image *image,
-	       struct err *e);
+               struct err *e);
 
 int image_remove(struct image_store *store, const char *reference, struct err *e);
 int image_gc(struct image_store *store, uint64_t *freed_bytes, uint64_t *layers, struct err *e);
@@ -79,7 +79,7 @@ int image_gc(struct image_store *store, uint64_t *freed_bytes, uint64_t *layers,
  * (lowest first), LOCKFDS[i] its shared lock. An image for another machine is refused by name. The
  * caller closes all descriptors.
  */
-int image_open(struct image_store *store, const struct image *image, int layerfds[],
-	       int lockfds[], struct err *e);
+int image_open(struct image_store *store, const struct image *image, int layerfds[], int lockfds[],
+               struct err *e);
 
 #endif

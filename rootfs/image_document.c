@@ -10,8 +10,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,49 +19,23 @@
 #include "base/scoped.h"
 #include "rootfs/image_store.h"
 
-int image_hash_start(struct image_hash *hash, struct err *e)
+void image_hash_finish(struct sha256_ctx *hash, char digest[IMAGE_DIGEST_SIZE])
 {
-	/* The host's openssl.cnf may ask for modules, which a static program cannot load. */
-	OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
-	hash->context = EVP_MD_CTX_new();
-	if (!hash->context || EVP_DigestInit_ex(hash->context, EVP_sha256(), NULL) != 1)
-		return err_set(e, ENOTSUP, "SHA-256: libcrypto cannot start it");
-	return 0;
-}
+	unsigned char value[SHA256_DIGEST_SIZE];
 
-int image_hash_add(struct image_hash *hash, const void *data, size_t length, struct err *e)
-{
-	if (EVP_DigestUpdate(hash->context, data, length) != 1)
-		return err_set(e, EIO, "SHA-256: libcrypto failed");
-	return 0;
-}
-
-int image_hash_finish(struct image_hash *hash, char digest[IMAGE_DIGEST_SIZE], struct err *e)
-{
-	unsigned char value[EVP_MAX_MD_SIZE];
-	unsigned length = 0;
-
-	if (EVP_DigestFinal_ex(hash->context, value, &length) != 1 || length != 32)
-		return err_set(e, EIO, "SHA-256: libcrypto failed");
+	sha256_digest(hash, sizeof value, value);
 	snprintf(digest, IMAGE_DIGEST_SIZE, "sha256:");
-	for (unsigned i = 0; i < length; i++)
-		snprintf(digest + 7 + 2 * (size_t)i, 3, "%02x", value[i]);
-	return 0;
+	for (size_t i = 0; i < sizeof value; i++)
+		snprintf(digest + 7 + 2 * i, 3, "%02x", value[i]);
 }
 
-void image_hash_release(struct image_hash *hash)
+static void digest_of_text(const char *text, char digest[IMAGE_DIGEST_SIZE])
 {
-	EVP_MD_CTX_free(hash->context);
-	hash->context = NULL;
-}
+	struct sha256_ctx hash;
 
-static int digest_of_text(const char *text, char digest[IMAGE_DIGEST_SIZE], struct err *e)
-{
-	__attribute__((cleanup(image_hash_release))) struct image_hash hash = {0};
-
-	TRY(image_hash_start(&hash, e));
-	TRY(image_hash_add(&hash, text, strlen(text), e));
-	return image_hash_finish(&hash, digest, e);
+	sha256_init(&hash);
+	sha256_update(&hash, strlen(text), (const uint8_t *)text);
+	image_hash_finish(&hash, digest);
 }
 
 static void add_strings(struct json_object *array, const char *text)
@@ -86,7 +58,7 @@ int image_document_write(int dirfd, const char *path, struct image *image, struc
 	for (size_t i = 0; i < image->env.count; i++)
 		add_strings(env, image->env.items[i]);
 	text = json_object_to_json_string_ext(body, JSON_C_TO_STRING_NOSLASHESCAPE);
-	TRY(digest_of_text(text, image->digest, e));
+	digest_of_text(text, image->digest);
 
 	json_add_u64(document, "size_bytes", image->size_bytes);
 	json_add_u64(document, "entries", image->entries);

@@ -14,6 +14,8 @@
 #ifndef ROOTFS_IMAGE_STORE_H
 #define ROOTFS_IMAGE_STORE_H
 
+#include <nettle/sha2.h>
+
 #include "base/err.h"
 #include "rootfs/archive_result.h"
 #include "rootfs/image.h"
@@ -72,13 +74,8 @@ void image_document_path(const char *digest, char path[IMAGE_PATH_SIZE]);
 
 /* ---- image_document.c: the JSON of an image, and digests ---- */
 
-struct image_hash {                    /* SHA-256 of a stream */
-	struct evp_md_ctx_st *context; /* libcrypto's EVP_MD_CTX; owned */
-};
-int image_hash_start(struct image_hash *hash, struct err *e);
-int image_hash_add(struct image_hash *hash, const void *data, size_t length, struct err *e);
-int image_hash_finish(struct image_hash *hash, char digest[IMAGE_DIGEST_SIZE], struct err *e);
-void image_hash_release(struct image_hash *hash);
+/* Ends HASH (nettle's, of a whole stream) as "sha256:HEX". */
+void image_hash_finish(struct sha256_ctx *hash, char digest[IMAGE_DIGEST_SIZE]);
 
 /* Sets image->digest and writes the document to PATH, synced. */
 int image_document_write(int dirfd, const char *path, struct image *image, struct err *e);

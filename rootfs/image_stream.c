@@ -183,7 +183,7 @@ static bool child_ok(const struct child *child)
 
 struct pump {
 	const struct image_stream *stream;
-	struct image_hash hash;
+	struct sha256_ctx hash;
 	struct child source, sink;
 	int infd, outfd, resultfd, progressfd;
 	bool refused; /* the sink took no more */
@@ -198,7 +198,6 @@ static void pump_release(struct pump *pump)
 	close_fd(&pump->outfd);
 	close_fd(&pump->resultfd);
 	close_fd(&pump->progressfd);
-	image_hash_release(&pump->hash);
 }
 
 static int start_source(struct pump *pump, struct err *e)
@@ -285,7 +284,7 @@ static void tell(struct pump *pump)
 		pump->stream->progress(pump->stream->data, progress.bytes, progress.entries);
 }
 
-static int pass_on(struct pump *pump, const char *data, size_t length, struct err *e)
+static int pass_on(struct pump *pump, const unsigned char *data, size_t length, struct err *e)
 {
 	while (length > 0) {
 		ssize_t sent = send(pump->outfd, data, length, MSG_NOSIGNAL);
@@ -307,7 +306,7 @@ static int pass_on(struct pump *pump, const char *data, size_t length, struct er
 
 static int pump_run(struct pump *pump, struct err *e)
 {
-	scoped_mem char *chunk = malloc(CHUNK_BYTES);
+	scoped_mem unsigned char *chunk = malloc(CHUNK_BYTES);
 
 	if (!chunk)
 		return err_set(e, ENOMEM, "importing %s: out of memory", pump->stream->source);
@@ -320,7 +319,7 @@ static int pump_run(struct pump *pump, struct err *e)
 			return err_sys(e, "reading %s", pump->stream->source);
 		if (got == 0)
 			break;
-		TRY(image_hash_add(&pump->hash, chunk, (size_t)got, e));
+		sha256_update(&pump->hash, (size_t)got, chunk);
 		TRY(pass_on(pump, chunk, (size_t)got, e));
 		tell(pump);
 	}
@@ -392,14 +391,14 @@ int image_stream_run(const struct image_stream *stream, struct archive_result *r
 	};
 	struct archive_result read = {0};
 
-	TRY(image_hash_start(&pump.hash, e));
+	sha256_init(&pump.hash);
 	TRY(start_sink(&pump, e));
 	TRY(start_source(&pump, e));
 	TRY(pump_run(&pump, e));
 	TRY(judge(&pump, &read, e));
 	if (stream->progress)
 		stream->progress(stream->data, read.bytes, read.entries);
-	TRY(image_hash_finish(&pump.hash, digest, e));
+	image_hash_finish(&pump.hash, digest);
 	*result = read;
 	return 0;
 }

@@ -39,19 +39,19 @@ int cgroup_host_probe(struct cgroup_host *host, struct err *e);
 
 /* 0 always means "no limit wanted". */
 struct cgroup_limits {
-	uint64_t cpu_millis;    /* 1500 is one and a half CPUs; period 100 ms */
-	uint64_t memory_bytes;  /* swap is always 0 beside it */
+	uint64_t cpu_millis;   /* 1500 is one and a half CPUs; period 100 ms */
+	uint64_t memory_bytes; /* swap is always 0 beside it */
 	uint64_t pids;
-	bool oom_group;         /* one out-of-memory kill takes the whole group (v2 only) */
+	bool oom_group;          /* one out-of-memory kill takes the whole group (v2 only) */
 	unsigned may_be_missing; /* set of enum cgroup_controller */
 };
 
 struct cgroup {
 	enum cgroup_mode mode;
-	int v2fd;               /* the group's directory in the v2 tree */
-	int v1fds[3];           /* cpu, memory, pids; -1 unless hybrid */
-	char path[128];         /* PARENT/NAME, below the mounts; for messages and the reaper */
-	unsigned enforced;      /* set of enum cgroup_controller: what cgroup_limit did set */
+	int v2fd;          /* the group's directory in the v2 tree */
+	int v1fds[3];      /* cpu, memory, pids; -1 unless hybrid */
+	char path[128];    /* PARENT/NAME, below the mounts; for messages and the reaper */
+	unsigned enforced; /* set of enum cgroup_controller: what cgroup_limit did set */
 };
 void cgroup_init(struct cgroup *cgroup);    /* all descriptors -1 */
 void cgroup_release(struct cgroup *cgroup); /* closes descriptors; removes nothing */
@@ -61,11 +61,11 @@ void cgroup_release(struct cgroup *cgroup); /* closes descriptors; removes nothi
  * On failure nothing of PARENT/NAME is left.
  */
 int cgroup_create(struct cgroup *cgroup, const struct cgroup_host *host, const char *parent,
-		  const char *name, struct err *e);
+                  const char *name, struct err *e);
 
 /* Opens a group that exists (for the reaper); hierarchies that lack it are left at -1. */
 int cgroup_open(struct cgroup *cgroup, const struct cgroup_host *host, const char *parent,
-		const char *name, struct err *e);
+                const char *name, struct err *e);
 
 /* Sets the limits and reads each back. A limit whose controller is missing is an error that names
  * controller, group and way out, unless may_be_missing has it. */
@@ -78,8 +78,8 @@ int cgroup_join(const struct cgroup *cgroup, pid_t pid, struct err *e);
 struct cgroup_usage {
 	uint64_t cpu_us, cpu_user_us, cpu_system_us;
 	uint64_t throttled_us;
-	uint64_t memory_peak_bytes;  /* 0: this kernel does not say */
-	uint64_t pids_peak;          /* 0: this kernel does not say */
+	uint64_t memory_peak_bytes; /* 0: this kernel does not say */
+	uint64_t pids_peak;         /* 0: this kernel does not say */
 	uint64_t oom_kills;
 	uint64_t pids_refused;
 };

@@ -23,9 +23,9 @@ struct rlimit_spec {
 };
 
 struct identity {
-	uint32_t uid, gid;          /* inside */
-	bool user_namespace;        /* its own, with ids 0..65535 mapped to host_base.. */
-	uint32_t host_base;         /* first host id of the range; 0 without a user namespace */
+	uint32_t uid, gid;   /* inside */
+	bool user_namespace; /* its own, with ids 0..65535 mapped to host_base.. */
+	uint32_t host_base;  /* first host id of the range; 0 without a user namespace */
 	struct rlimit_spec rlimits[RLIMITS_MAX];
 	int rlimits_count;
 	mode_t umask;

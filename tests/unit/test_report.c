@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include <cmocka.h>
-#include <openssl/evp.h>
+#include <nettle/base64.h>
 
 #include "fleet/report.h"
 
@@ -204,13 +204,14 @@ static void append_piece(struct bytes *bytes, struct json_object *piece)
 	} else if (json_object_object_get_ex(piece, "base64", &value)) {
 		const char *text = json_object_get_string(value);
 		size_t length = strlen(text);
-		int decoded = EVP_DecodeBlock(bytes->data + bytes->length,
-		                              (const unsigned char *)text, (int)length);
+		struct base64_decode_ctx context;
+		size_t decoded = BASE64_DECODE_LENGTH(length);
 
-		assert_true(decoded >= 0);
-		bytes->length += (size_t)decoded;
-		while (length && text[--length] == '=')
-			bytes->length--;
+		base64_decode_init(&context);
+		assert_true(base64_decode_update(&context, &decoded, bytes->data + bytes->length,
+		                                 length, text));
+		assert_true(base64_decode_final(&context));
+		bytes->length += decoded;
 	}
 }
 
