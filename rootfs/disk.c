@@ -23,8 +23,11 @@
 static const uint64_t bytes_min = 1 << 20, bytes_max = 8ULL << 40;
 static const uint64_t inodes_min = 16, inodes_max = 1ULL << 30;
 
-/* Less than this is full: the last blocks go to a file's extents and a directory's growth first. */
-enum { FULL_BELOW_BLOCKS = 4 };
+/*
+ * Less than this is full: programs write in pieces, and one that does not fit is refused whole
+ * (dd bs=1M stops with almost 1 MiB free). A small disk has a smaller last piece.
+ */
+static const uint64_t full_below_bytes = 1 << 20, full_below_part = 8;
 
 const char *disk_backing_name(enum disk_backing backing)
 {
@@ -145,17 +148,20 @@ static uint64_t beyond(uint64_t used, uint64_t base)
 int disk_measure(const struct disk *disk, struct disk_usage *usage, struct err *e)
 {
 	struct statfs fs;
-	uint64_t block;
+	uint64_t block, full_below;
 
 	if (fstatfs(disk->mountfd, &fs) < 0)
 		return err_sys(e, "measuring the sandbox's disk");
 	block = (uint64_t)fs.f_bsize;
+	full_below = fs.f_blocks * block / full_below_part;
+	if (full_below > full_below_bytes)
+		full_below = full_below_bytes;
 	*usage = (struct disk_usage){
 		.bytes = beyond((fs.f_blocks - fs.f_bavail) * block, disk->used_bytes_empty),
 		.bytes_limit = beyond(fs.f_blocks * block, disk->used_bytes_empty),
 		.inodes = beyond(fs.f_files - fs.f_ffree, disk->used_inodes_empty),
 		.inodes_limit = beyond(fs.f_files, disk->used_inodes_empty),
-		.full = fs.f_bavail < FULL_BELOW_BLOCKS || fs.f_ffree == 0,
+		.full = fs.f_bavail * block < full_below || fs.f_ffree == 0,
 	};
 	return 0;
 }

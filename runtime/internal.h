@@ -49,6 +49,7 @@ struct sandbox {
 	struct output outputs[2];
 
 	int archiverfd, packfd; /* the unpacker's program; the workspace's archive, read end */
+	int pack_resultfd;      /* what the packer says of its end */
 	pid_t packer;
 
 	int channelfd, inside_channelfd;
@@ -103,6 +104,11 @@ _Noreturn void score_play_inside(const struct sandbox *sandbox);
 
 /* Plays the inside halves of the dropping rows (part 4) on the calling process. */
 int score_drop(struct inside *in, struct err *e);
+
+/* ---- workspace.c ---- */
+
+/* Unpacking failed: where that was because packing had failed, *e becomes that. Returns -e->code. */
+int workspace_first_cause(struct sandbox *sandbox, struct err *e);
 
 /* ---- outside.c, inside.c, workspace.c: the halves that the score names ---- */
 #define OUTSIDE(name) int name(struct sandbox *sandbox, struct err *e)

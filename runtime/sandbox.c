@@ -21,19 +21,35 @@
 
 enum { DEATH_TIMEOUT_MS = 10000 };
 
+/* Every descriptor that is the sandbox's own, but the label's, which goes last. */
+static void each_descriptor(struct sandbox *sandbox, void (*act)(int *fd))
+{
+	int *const descriptors[] = {
+		&sandbox->devicesfd,    &sandbox->initfd,           &sandbox->stdin_sourcefd,
+		&sandbox->stdin_pipefd, &sandbox->outputfds[0],     &sandbox->outputfds[1],
+		&sandbox->insidefds[0], &sandbox->insidefds[1],     &sandbox->insidefds[2],
+		&sandbox->archiverfd,   &sandbox->packfd,           &sandbox->pack_resultfd,
+		&sandbox->channelfd,    &sandbox->inside_channelfd, &sandbox->pidfd,
+		&sandbox->procfd,       &sandbox->rootfd,           &sandbox->listenerfd,
+	};
+
+	for (size_t i = 0; i < sizeof descriptors / sizeof *descriptors; i++)
+		act(descriptors[i]);
+	for (int i = 0; i < IMAGE_LAYERS_MAX; i++) {
+		act(&sandbox->layerfds[i]);
+		act(&sandbox->lockfds[i]);
+	}
+}
+
+static void mark_closed(int *fd)
+{
+	*fd = -1;
+}
+
 static void sandbox_init(struct sandbox *sandbox, struct sandbox_host *host,
                          const struct sandbox_spec *spec, const struct sandbox_watch *watch,
                          struct report *report)
 {
-	int *descriptors[] = {
-		&sandbox->labelfd,        &sandbox->devicesfd,        &sandbox->initfd,
-		&sandbox->stdin_sourcefd, &sandbox->stdin_pipefd,     &sandbox->outputfds[0],
-		&sandbox->outputfds[1],   &sandbox->insidefds[0],     &sandbox->insidefds[1],
-		&sandbox->insidefds[2],   &sandbox->archiverfd,       &sandbox->packfd,
-		&sandbox->channelfd,      &sandbox->inside_channelfd, &sandbox->pidfd,
-		&sandbox->procfd,         &sandbox->rootfd,           &sandbox->listenerfd,
-	};
-
 	*sandbox = (struct sandbox){
 		.spec = spec,
 		.watch = watch,
@@ -41,13 +57,11 @@ static void sandbox_init(struct sandbox *sandbox, struct sandbox_host *host,
 		.report = report,
 		.identity = spec->identity,
 		.slot = -1,
+		.labelfd = -1,
 		.pid = -1,
 		.packer = -1,
 	};
-	for (size_t i = 0; i < sizeof descriptors / sizeof *descriptors; i++)
-		*descriptors[i] = -1;
-	for (int i = 0; i < IMAGE_LAYERS_MAX; i++)
-		sandbox->layerfds[i] = sandbox->lockfds[i] = -1;
+	each_descriptor(sandbox, mark_closed);
 	cgroup_init(&sandbox->cgroup);
 	disk_init(&sandbox->disk);
 	for (int i = 0; i < 2; i++)
@@ -95,26 +109,6 @@ static int end_processes(struct sandbox *sandbox, bool finished, struct err *e)
 		r = cgroup_kill(&sandbox->cgroup, e);
 	reap_child(&sandbox->pid, false);
 	return r;
-}
-
-static void close_descriptors(struct sandbox *sandbox)
-{
-	int *descriptors[] = {
-		&sandbox->devicesfd,    &sandbox->initfd,           &sandbox->stdin_sourcefd,
-		&sandbox->stdin_pipefd, &sandbox->outputfds[0],     &sandbox->outputfds[1],
-		&sandbox->insidefds[0], &sandbox->insidefds[1],     &sandbox->insidefds[2],
-		&sandbox->archiverfd,   &sandbox->packfd,           &sandbox->channelfd,
-		&sandbox->pidfd,        &sandbox->inside_channelfd, &sandbox->procfd,
-		&sandbox->rootfd,       &sandbox->listenerfd,
-	};
-
-	for (size_t i = 0; i < sizeof descriptors / sizeof *descriptors; i++)
-		close_fd(descriptors[i]);
-	for (int i = 0; i < IMAGE_LAYERS_MAX; i++) {
-		close_fd(&sandbox->layerfds[i]);
-		close_fd(&sandbox->lockfds[i]);
-	}
-	disk_release(&sandbox->disk);
 }
 
 static int remove_cgroup(struct sandbox *sandbox, struct err *e)
@@ -311,6 +305,7 @@ static int play(struct sandbox *sandbox, struct err *e)
 
 	collect_limits(sandbox);
 	if (r < 0) {
+		r = workspace_first_cause(sandbox, e);
 		judge_start(sandbox, e);
 		return r;
 	}
@@ -337,12 +332,16 @@ static int play(struct sandbox *sandbox, struct err *e)
 static int tear_down(struct sandbox *sandbox, bool finished, struct err *e)
 {
 	int r = end_processes(sandbox, finished, e);
+	struct err late = {0};
 	int removed;
 
-	close_descriptors(sandbox);
-	removed = remove_cgroup(sandbox, r < 0 ? &(struct err){0} : e);
-	if (r == 0)
+	each_descriptor(sandbox, close_fd);
+	disk_release(&sandbox->disk);
+	removed = remove_cgroup(sandbox, &late);
+	if (r == 0 && removed < 0) {
+		*e = late;
 		r = removed;
+	}
 	if (r == 0)
 		label_drop(sandbox);
 	close_fd(&sandbox->labelfd); /* a label that stays is reaped with what it covers */

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -26,6 +27,9 @@ extern char **environ;
 
 /* The unpacker's descriptors: 0 the archive, 1 and 2 nothing, RESULT_FD the result. */
 enum { RESULT_FD = 3, PROGRAM_FD, FIRST_CLOSED_FD };
+
+/* The packer's: 1 the archive, PACK_FROM_FD the directory, PACK_RESULT_FD what went wrong. */
+enum { PACK_FROM_FD = 3, PACK_RESULT_FD, PACK_FIRST_CLOSED_FD };
 
 static int open_workspace(const char *path, struct err *e)
 {
@@ -42,8 +46,14 @@ static int open_workspace(const char *path, struct err *e)
 static int spawn_packer(struct sandbox *sandbox, int directoryfd, int writefd, struct err *e)
 {
 	const char *program = sandbox->host->store.archiver;
-	char name[] = "agentdock-archive", verb[] = "pack", from[] = "--from", fd[] = "3";
-	char *argv[] = {name, verb, from, fd, NULL}, *envp[] = {NULL};
+	char *const argv[] = {(char[]){"agentdock-archive"},
+	                      (char[]){"pack"},
+	                      (char[]){"--from"},
+	                      (char[]){"3"},
+	                      (char[]){"--result-fd"},
+	                      (char[]){"4"},
+	                      NULL};
+	char *const envp[] = {NULL};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	sigset_t none, all;
@@ -58,8 +68,10 @@ static int spawn_packer(struct sandbox *sandbox, int directoryfd, int writefd, s
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_adddup2(&actions, writefd, 1);
-	posix_spawn_file_actions_adddup2(&actions, directoryfd, 3);
-	posix_spawn_file_actions_addclosefrom_np(&actions, 4);
+	posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+	posix_spawn_file_actions_adddup2(&actions, directoryfd, PACK_FROM_FD);
+	posix_spawn_file_actions_adddup2(&actions, sandbox->pack_resultfd, PACK_RESULT_FD);
+	posix_spawn_file_actions_addclosefrom_np(&actions, PACK_FIRST_CLOSED_FD);
 	r = posix_spawn(&sandbox->packer, program, &actions, &attributes, argv, envp);
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attributes);
@@ -71,7 +83,7 @@ static int spawn_packer(struct sandbox *sandbox, int directoryfd, int writefd, s
 	return 0;
 }
 
-/* A descriptor whose number dup2 to 1 and 3 cannot clobber. */
+/* A descriptor whose number the dup2 calls of spawn_packer cannot clobber. */
 static int out_of_the_way(int *fd, struct err *e)
 {
 	int lifted = fcntl(*fd, F_DUPFD_CLOEXEC, 10);
@@ -99,9 +111,33 @@ OUTSIDE(start_packing)
 	fcntl(ends[0], F_SETPIPE_SZ, 1 << 20); /* fewer switches; the default works as well */
 	sandbox->packfd = ends[0];
 	scoped_fd writefd = ends[1];
+	sandbox->pack_resultfd = memfd_create("pack-result", MFD_CLOEXEC);
+	if (sandbox->pack_resultfd < 0)
+		return err_sys(e, "memfd_create");
 	TRY(out_of_the_way(&directoryfd, e));
 	TRY(out_of_the_way(&writefd, e));
+	TRY(out_of_the_way(&sandbox->pack_resultfd, e));
 	return spawn_packer(sandbox, directoryfd, writefd, e);
+}
+
+int workspace_first_cause(struct sandbox *sandbox, struct err *e)
+{
+	struct archive_result result;
+	char text[ERR_TEXT_SIZE];
+
+	if (sandbox->packer <= 0 || sandbox->fault != FAULT_GUEST)
+		return -e->code;
+	while (waitpid(sandbox->packer, NULL, 0) < 0 && errno == EINTR)
+		;
+	sandbox->packer = -1;
+	if (pread(sandbox->pack_resultfd, &result, sizeof result, 0) != sizeof result ||
+	    result.kind == ARCHIVE_RESULT_OK || result.code == EPIPE)
+		return -e->code;
+	result.text[sizeof result.text - 1] = '\0';
+	text_printable(result.text, text, sizeof text);
+	return err_set(e, result.code > 0 ? result.code : EIO,
+	               "workspace '%.100s' could not be read: %.300s", sandbox->spec->workspace,
+	               text);
 }
 
 /* ---- inside ---- */
