@@ -51,8 +51,12 @@ enum { STATUS_TIMEOUT = 124, STATUS_OURS = 125, STATUS_SIGNAL = 128 };
 int report_exit_status(const struct report *report)
 {
 	switch (report->reason) {
-	case REPORT_EXITED:
 	case REPORT_DISK_FULL:
+		/* the workspace did not fit: no command has ended */
+		if (report->start_exit_code)
+			return report->start_exit_code;
+		__attribute__((fallthrough));
+	case REPORT_EXITED:
 		/* a full disk can also end a command by a signal, such as SIGBUS */
 		return report->exit_code >= 0 ? report->exit_code : STATUS_SIGNAL + report->signo;
 	case REPORT_SIGNALED:

@@ -62,7 +62,7 @@ struct report {
 	struct err error;    /* start_failed, checkout_failed, internal: the cause and way out */
 	int exit_code;       /* exited, disk_full: the command's own; else -1 */
 	int signo;           /* signaled, oom, and what ended a timeout; else 0 */
-	int start_exit_code; /* start_failed: 127 not found, 126 can't execute, else 125 */
+	int start_exit_code; /* no start: 127 not found, 126 can't execute, else 125; else 0 */
 	int cancel_signo;    /* canceled: the signal that we got; else 0 */
 
 	struct {

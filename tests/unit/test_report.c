@@ -47,6 +47,7 @@ static void test_exit_status(void **state)
 		{{.reason = REPORT_CANCELED, .exit_code = -1}, 130},
 		{{.reason = REPORT_DISK_FULL, .exit_code = 1}, 1},
 		{{.reason = REPORT_DISK_FULL, .exit_code = -1, .signo = SIGBUS}, 135},
+		{{.reason = REPORT_DISK_FULL, .exit_code = -1, .start_exit_code = 125}, 125},
 		{{.reason = REPORT_START_FAILED, .exit_code = -1, .start_exit_code = 127}, 127},
 		{{.reason = REPORT_START_FAILED, .exit_code = -1, .start_exit_code = 126}, 126},
 		{{.reason = REPORT_START_FAILED, .exit_code = -1}, 125},
