@@ -18,7 +18,8 @@
 /*
  * An overlay of LAYERFDS (lowest first, read-only) below the disk DISKFD (its upper/ and work/), or
  * wholly read-only when DISKFD is -1. USERNSFD >= 0: the layers are idmapped into that user
- * namespace (kernel 5.19). Options carry descriptors, never a host path.
+ * namespace (kernel 5.19); -EOPNOTSUPP where their file system or the kernel cannot do that.
+ * Options carry descriptors, never a host path.
  */
 int overlay_create(const int layerfds[], int layers_count, int diskfd, int usernsfd, struct err *e);
 

@@ -75,11 +75,13 @@ static int layer_clone(int layerfd, int usernsfd, struct err *e)
 	if (mount_setattr(fd, "", AT_EMPTY_PATH, &attributes, sizeof attributes) == 0)
 		return take_fd(&fd);
 	err_sys(e, "write-protecting%s", usernsfd < 0 ? "" : " and idmapping");
-	if (usernsfd >= 0 && (e->code == EINVAL || e->code == EOPNOTSUPP))
+	if (usernsfd >= 0 && (e->code == EINVAL || e->code == EOPNOTSUPP)) {
+		e->code = EOPNOTSUPP; /* the kernel says EINVAL for a file system that cannot */
 		return err_hint(e,
 		                "the state directory's file system or this kernel lacks idmapped "
 		                "mounts: use ext4, xfs or btrfs and Linux 5.19, or allow the user "
 		                "namespace to be missing");
+	}
 	return -e->code;
 }
 

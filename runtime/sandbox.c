@@ -165,6 +165,9 @@ static void collect_missing(struct sandbox *sandbox)
 			         sizeof sandbox->report->missing - strlen(text), "%s%s",
 			         *text ? "," : "", controllers[i].name);
 	}
+	if (!sandbox->identity.user_namespace)
+		snprintf(text + strlen(text), sizeof sandbox->report->missing - strlen(text),
+		         "%suserns", *text ? "," : "");
 }
 
 static int collect_usage(struct sandbox *sandbox, struct disk_usage *disk, struct err *e)

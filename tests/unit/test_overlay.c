@@ -2,6 +2,7 @@
 /* The overlay, with both ways to name its layers: order, copies, whiteouts, ids, bounds. */
 #include "tests/unit/rootfs_fixture.h"
 
+#include "rootfs/detached.h"
 #include "rootfs/disk.h"
 #include "rootfs/image.h"
 #include "rootfs/mounts.h"
@@ -179,7 +180,7 @@ static void layers_are_idmapped(void **state)
 	(void)state;
 	assert_int_equal(fchownat(layers[0], "layer0", 33, 34, 0), 0);
 	fd = overlay_create(layers, 3, disk.mountfd, usernsfd, &e);
-	if (fd == -EINVAL && strstr(e.text, "lacks idmapped mounts"))
+	if (fd == -EOPNOTSUPP && strstr(e.text, "lacks idmapped mounts"))
 		skip();
 	assert_ok(fd);
 	assert_int_equal(fstatat(fd, "same", &st, 0), 0);
@@ -200,6 +201,21 @@ static void layers_are_idmapped(void **state)
 	assert_int_equal(fstatat(layers[0], "layer0", &st, 0), 0);
 	assert_int_equal(st.st_uid, 33);
 	assert_int_equal(st.st_mode & 0777, 0644);
+}
+
+/* What --allow-missing userns goes by. ramfs is of those that cannot be idmapped. */
+static void a_layer_that_cannot_be_idmapped_is_told(void **state)
+{
+	int usernsfd = make_userns(), fd;
+	struct err e;
+
+	(void)state;
+	fd = detached_mount("ramfs", NULL, 0, 0, &e);
+	assert_ok(fd);
+	assert_int_equal(overlay_create(&fd, 1, -1, usernsfd, &e), -EOPNOTSUPP);
+	assert_text(e.text, "lacks idmapped mounts");
+	close(fd);
+	close(usernsfd);
 }
 
 /* The mark of a volatile overlay would make a kept disk useless. */
@@ -237,6 +253,7 @@ int main(void)
 		TEST(read_only),
 		TEST(as_many_layers_as_an_image_has),
 		TEST(layers_are_idmapped),
+		TEST(a_layer_that_cannot_be_idmapped_is_told),
 		TEST(kept_disk_can_be_stacked_again),
 	};
 
