@@ -24,8 +24,8 @@
 #include "rootfs/archive_result.h"
 
 /* The longest path, in bytes. More than PATH_MAX, because trees deeper than that exist; bounded,
- * because each byte of it costs time at every entry. */
-enum { ARCHIVE_PATH_MAX = 32768 };
+ * because Landlock looks at every directory above at every step. */
+enum { ARCHIVE_PATH_MAX = 16384 };
 
 struct archive_counts {
 	uint64_t bytes, entries, skipped;

@@ -50,6 +50,8 @@ enum {
 	OPEN_FILES_MAX = 256,
 	/* xz and zstd ask for what the archive's header says, up to gigabytes */
 	MEMORY_MAX = 512 << 20,
+	/* the result and the message may go to a file as well */
+	FILE_SIZE_MIN = 64 << 10,
 };
 
 #define LANDLOCK_READ (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
@@ -83,6 +85,9 @@ static const int calls_common[] = {
 	SCMP_SYS(restart_syscall),
 	SCMP_SYS(getpid),
 	SCMP_SYS(gettid),
+#ifdef SANITIZED
+	SCMP_SYS(sigaltstack),
+#endif
 	-1,
 };
 static const int calls_pack[] = {
@@ -165,7 +170,8 @@ static int limit_resources(uint64_t limit_bytes, struct err *e)
 #ifndef SANITIZED /* which reserves terabytes of shadow memory */
 	TRY(lower_limit(RLIMIT_AS, "address space", MEMORY_MAX, e));
 #endif
-	return lower_limit(RLIMIT_FSIZE, "fsize", limit_bytes, e);
+	return lower_limit(RLIMIT_FSIZE, "fsize",
+	                   limit_bytes > FILE_SIZE_MIN ? limit_bytes : FILE_SIZE_MIN, e);
 }
 
 /* A map of a user namespace: every id of the present one onto itself. */
