@@ -1,27 +1,12 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # `agentdock image`: what people and programs read, what is refused, what a broken import leaves.
-bats_require_minimum_version 1.5.0
+load common
 
 setup() {
-	root=$BATS_TEST_DIRNAME/../..
-	agentdock=${AGENTDOCK:-$root/${AGENTDOCK_BUILD:-build}/agentdock}
-	export AGENTDOCK_STATE_DIR=$BATS_TEST_TMPDIR/state
-	cd "$BATS_TEST_TMPDIR" || return
+	common_setup
 	mkdir -p tree/bin
 	cp /bin/true tree/bin/sh
-}
-
-# fails TEXT WORD...: `agentdock WORD...` prints just "agentdock: TEXT" on stderr and exits 125.
-fails() {
-	local text=$1
-	shift
-	run --separate-stderr "$agentdock" "$@"
-	if [ "$status" != 125 ] || [ "$stderr" != "agentdock: $text" ] || [ -n "$output" ]; then
-		printf 'status: %s\nstdout: %s\nstderr: %s\nwanted: %s\n' \
-			"$status" "$output" "$stderr" "agentdock: $text" >&2
-		return 1
-	fi
 }
 
 nothing_half() {

@@ -1,34 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # What `agentdock run` refuses before it touches anything: each with one exact line and status 125.
-bats_require_minimum_version 1.5.0
+load common
 
 setup() {
-	agentdock=${AGENTDOCK:-$BATS_TEST_DIRNAME/../../build/agentdock}
-	export AGENTDOCK_STATE_DIR=$BATS_TEST_TMPDIR/state
-	export AGENTDOCK_RUN_DIR=$BATS_TEST_TMPDIR/run
-	export AGENTDOCK_CGROUP_PARENT=agentdock-test-options-$$
-	unset "${!SANDBOX_@}"
-	cd "$BATS_TEST_TMPDIR" || return
-}
-
-# fails TEXT WORD...: `agentdock WORD...` prints just "agentdock: TEXT" on stderr and exits 125.
-fails() {
-	local text=$1
-	shift
-	run --separate-stderr "$agentdock" "$@"
-	if [ "$status" != 125 ] || [ "$stderr" != "agentdock: $text" ] || [ -n "$output" ]; then
-		printf 'command: agentdock %s\nstatus: %s\nstdout: %s\nstderr: %s\nwanted: %s\n' \
-			"$*" "$status" "$output" "$stderr" "agentdock: $text" >&2
-		return 1
-	fi
-}
-
-# refuses TEXT OPTION...: the same for `agentdock run OPTION... -- true`.
-refuses() {
-	local text=$1
-	shift
-	fails "$text" run "$@" -- true
+	common_setup
 }
 
 @test "unknown commands and options are told, with what was probably meant" {
