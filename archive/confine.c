@@ -161,13 +161,22 @@ static int lower_limit(int resource, const char *name, rlim_t wanted, struct err
 	return 0;
 }
 
+#ifdef SANITIZED
+/* The address space cannot be limited, because the shadow memory takes terabytes of it. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "allocator_may_return_null=1:max_allocation_size_mb=512";
+}
+#endif
+
 static int limit_resources(uint64_t limit_bytes, struct err *e)
 {
 	/* a write beyond the limit is to be an error with a name, not a death by signal */
 	signal(SIGXFSZ, SIG_IGN);
 	TRY(lower_limit(RLIMIT_CORE, "core", 0, e));
 	TRY(lower_limit(RLIMIT_NOFILE, "nofile", OPEN_FILES_MAX, e));
-#ifndef SANITIZED /* which reserves terabytes of shadow memory */
+#ifndef SANITIZED
 	TRY(lower_limit(RLIMIT_AS, "address space", MEMORY_MAX, e));
 #endif
 	return lower_limit(RLIMIT_FSIZE, "fsize",
