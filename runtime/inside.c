@@ -46,6 +46,8 @@ static int tie_to_outside(const struct inside *in, struct err *e)
 
 INSIDE(join_cgroup)
 {
+	/* first: a v1 cpu controller takes no real-time process */
+	TRY(identity_forget_privileges(e));
 	return cgroup_join(&in->sandbox->cgroup, 0, e);
 }
 

@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What belongs to a sandbox's process by inheritance and must not: the resource limits and the
- * session keyring of whoever started it. Owns nothing; acts on the calling process.
+ * What belongs to a sandbox's process by inheritance and must not: the resource limits, the
+ * priorities and the session keyring of whoever started it. Owns nothing; acts on the calling
+ * process.
  */
 #include "runtime/identity/identity.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <linux/ioprio.h>
 #include <linux/keyctl.h>
+#include <sched.h>
 #include <stdio.h>
+#include <sys/personality.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/files.h"
 
 static const char *const rlimit_names[RLIM_NLIMITS] = {
 	[RLIMIT_AS] = "RLIMIT_AS",
@@ -89,6 +96,42 @@ int identity_set_rlimits(const struct identity *identity, struct err *e)
 		               identity->rlimits_count, RLIMITS_MAX);
 	for (int i = 0; i < identity->rlimits_count; i++)
 		TRY(set_rlimit(&identity->rlimits[i], e));
+	return 0;
+}
+
+/* A service may be the last that the host's memory killer takes; its sandboxes must not be. */
+static int forget_oom_adjustment(struct err *e)
+{
+	static const char path[] = "/proc/self/oom_score_adj";
+	char text[16];
+
+	TRY((int)file_read(AT_FDCWD, path, text, sizeof text, e));
+	return text[0] == '-' ? file_write(AT_FDCWD, path, "0", e) : 0;
+}
+
+static int forget_scheduling(struct err *e)
+{
+	const struct sched_param plain = {0};
+	int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+	long io = syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0);
+
+	if ((policy == SCHED_FIFO || policy == SCHED_RR) &&
+	    sched_setscheduler(0, SCHED_OTHER, &plain) < 0)
+		return err_sys(e, "giving up real-time scheduling");
+	if (getpriority(PRIO_PROCESS, 0) < 0 && setpriority(PRIO_PROCESS, 0, 0) < 0)
+		return err_sys(e, "giving up a nice value below zero");
+	if (io >= 0 && IOPRIO_PRIO_CLASS((unsigned)io) == IOPRIO_CLASS_RT &&
+	    syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, 0) < 0)
+		return err_sys(e, "giving up real-time I/O");
+	return 0;
+}
+
+int identity_forget_privileges(struct err *e)
+{
+	TRY(forget_oom_adjustment(e));
+	TRY(forget_scheduling(e));
+	if (personality(PER_LINUX) < 0)
+		return err_sys(e, "personality(PER_LINUX)");
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Wall four of four: what a sandbox may be. User namespace maps, user and groups, the five
- * capability sets and securebits, no_new_privs, rlimits, the session keyring. All but
+ * capability sets and securebits, no_new_privs, priorities, rlimits, the session keyring. All but
  * identity_map_ids act on the calling process, which is inside and has one thread.
  * user_namespaces(7), capabilities(7), setrlimit(2), keyctl(2).
  */
@@ -37,6 +37,13 @@ int identity_map_ids(int procfd, uint32_t host_base, struct err *e);
 
 /* Inside, after the maps: becomes root of the user namespace, without supplementary groups. */
 int identity_become_root(struct err *e);
+
+/*
+ * Gives up what puts the caller before others on this host: real-time scheduling, a nice value or
+ * an out-of-memory adjustment below zero, the real-time I/O class; and its personality. Being
+ * humbler than others is kept. Needs the host's /proc.
+ */
+int identity_forget_privileges(struct err *e);
 
 /* A new, empty session keyring that is joined by nobody else. ENOSYS (no keyrings) is no error. */
 int identity_session_keyring(struct err *e);

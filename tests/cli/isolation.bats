@@ -445,6 +445,21 @@ sandbox:sandbox 755"
 	equal SigBlk "$(awk '$1 == "SigBlk:" { print $2 }' <<<"$output")" 0000000000000000
 }
 
+@test "a caller that comes before others does not hand that on" {
+	local show='nice; chrt -p $$; ionice; cat /proc/self/personality; cat /proc/self/oom_score_adj'
+	local before=(nice -n -5 ionice -c 1 setarch -R)
+	if chrt -f 5 true; then # a control group without real-time budget refuses it to root too
+		before+=(chrt -f 5)
+	fi
+	inside -- sh -c "$show"
+	[[ $output == 0$'\n'*"SCHED_OTHER"*$'\n'00000000$'\n'* ]]
+	equal "from a caller with priorities" "$("${before[@]}" \
+		"$agentdock" run -- sh -c "$show")" "$output"
+	# one that is humbler than others does
+	run -0 nice -n 7 "$agentdock" run -- nice
+	equal nice "$output" 7
+}
+
 @test "the control group looks like the root of all, and cannot be reached" {
 	local init command group
 	inside -- cat /proc/self/cgroup /proc/1/cgroup

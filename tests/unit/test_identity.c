@@ -7,12 +7,15 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/ioprio.h>
 #include <linux/keyctl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -489,6 +492,75 @@ static void test_session_keyring(void **state)
 	in_child(quota_has_a_way_out);
 }
 
+/* ---- priorities ---- */
+
+static long io_class(void)
+{
+	return IOPRIO_PRIO_CLASS(syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0));
+}
+
+static void priorities_of_the_caller_are_gone(void)
+{
+	const struct sched_param first = {.sched_priority = 5};
+	struct err e;
+
+	CHECK(setpriority(PRIO_PROCESS, 0, -5) == 0);
+	/* a control group without real-time budget refuses it to root too */
+	CHECK(sched_setscheduler(0, SCHED_FIFO, &first) == 0 || errno == EPERM);
+	CHECK(syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0,
+	              IOPRIO_PRIO_VALUE(IOPRIO_CLASS_RT, 3)) == 0);
+	CHECK(personality(ADDR_NO_RANDOMIZE) >= 0);
+	CHECK(identity_forget_privileges(&e) == 0);
+	CHECK(sched_getscheduler(0) == SCHED_OTHER);
+	CHECK(getpriority(PRIO_PROCESS, 0) == 0);
+	CHECK(io_class() != IOPRIO_CLASS_RT);
+	CHECK(personality(0xffffffff) == PER_LINUX);
+}
+
+static void a_humble_caller_stays_humble(void)
+{
+	const struct sched_param plain = {0};
+	char text[16];
+	struct err e;
+
+	CHECK(setpriority(PRIO_PROCESS, 0, 7) == 0);
+	CHECK(sched_setscheduler(0, SCHED_BATCH, &plain) == 0);
+	CHECK(file_write(AT_FDCWD, "/proc/self/oom_score_adj", "300", &e) == 0);
+	CHECK(identity_forget_privileges(&e) == 0);
+	CHECK(sched_getscheduler(0) == SCHED_BATCH);
+	CHECK(getpriority(PRIO_PROCESS, 0) == 7);
+	CHECK(file_read(AT_FDCWD, "/proc/self/oom_score_adj", text, sizeof text, &e) > 0);
+	CHECK(strcmp(text, "300\n") == 0);
+}
+
+static void oom_protection_is_gone(void)
+{
+	char text[16];
+	struct err e;
+
+	CHECK(file_write(AT_FDCWD, "/proc/self/oom_score_adj", "-500", &e) == 0);
+	CHECK(identity_forget_privileges(&e) == 0);
+	CHECK(file_read(AT_FDCWD, "/proc/self/oom_score_adj", text, sizeof text, &e) > 0);
+	CHECK(strcmp(text, "0\n") == 0);
+}
+
+static void test_priorities(void **state)
+{
+	(void)state;
+	in_child(priorities_of_the_caller_are_gone);
+	in_child(a_humble_caller_stays_humble);
+}
+
+static void test_oom_protection(void **state)
+{
+	(void)state;
+	if (prctl(PR_CAPBSET_READ, CAP_SYS_RESOURCE) != 1) {
+		print_message("without CAP_SYS_RESOURCE nobody here can be protected\n");
+		skip();
+	}
+	in_child(oom_protection_is_gone);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -500,6 +572,8 @@ int main(void)
 		cmocka_unit_test(test_no_new_privs),
 		cmocka_unit_test(test_rlimits),
 		cmocka_unit_test(test_session_keyring),
+		cmocka_unit_test(test_priorities),
+		cmocka_unit_test(test_oom_protection),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
