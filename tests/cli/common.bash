@@ -64,6 +64,19 @@ end_leftovers() {
 	done
 }
 
+# Prints the loop devices whose file is in the test's directory; fails when there is none.
+our_loops() {
+	local path found=1
+	for path in /sys/block/loop*/loop/backing_file; do
+		# a device that goes meanwhile is somebody else's
+		if grep -qsF "$BATS_TEST_TMPDIR/" "$path"; then
+			echo "loop device: $path"
+			found=0
+		fi
+	done
+	return $found
+}
+
 # Prints what is left of this test's sandboxes.
 leftovers() {
 	local name mount path
@@ -80,12 +93,14 @@ leftovers() {
 			find "$mount/$AGENTDOCK_CGROUP_PARENT" -mindepth 1 -type d -printf 'control group: %p\n'
 		fi
 	done
-	for path in /sys/block/loop*/loop/backing_file; do
-		# a device that goes meanwhile is somebody else's
-		if grep -qsF "$BATS_TEST_TMPDIR/" "$path"; then
-			echo "loop device: $path"
+	# the kernel lets go of a device some time after its mount, and tells nobody
+	for _ in {1..50}; do
+		if ! our_loops >/dev/null; then
+			break
 		fi
+		sleep 0.1
 	done
+	our_loops || true
 	grep -F "$BATS_TEST_TMPDIR/" /proc/self/mountinfo | sed 's/^/mount: /' || true
 	if [ -d "$AGENTDOCK_STATE_DIR/tmp" ]; then
 		find "$AGENTDOCK_STATE_DIR/tmp" -mindepth 1 -printf 'half an import: %p\n'
