@@ -1,0 +1,51 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The documents say what is so: see tests/docs.py.
+bats_require_minimum_version 1.5.0
+
+setup() {
+	root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+	agentdock=$root/${AGENTDOCK_BUILD:-build}/agentdock
+	docs=$root/tests/docs.py
+}
+
+@test "the score in docs/architecture.md is the one that is played" {
+	python3 "$docs" score
+}
+
+@test "every test and file that docs/threat-model.md names is there" {
+	python3 "$docs" tests
+}
+
+@test "no link of README.md and docs/ leads nowhere" {
+	python3 "$docs" links
+}
+
+@test "the manual page describes every option of run, and no other" {
+	python3 "$docs" options "$("$agentdock" run --help)"
+}
+
+@test "the manual pages have no mistake that man finds" {
+	for page in "$root"/docs/man/*.1; do
+		run --separate-stderr man -l --warnings "$page"
+		[ "$status" -eq 0 ]
+		# shellcheck disable=SC2154 # of run --separate-stderr
+		[ -z "$stderr" ]
+	done
+}
+
+@test "the check of the documents finds what is wrong" {
+	cp -r "$root/docs" "$root/README.md" "$BATS_TEST_TMPDIR"
+	mkdir "$BATS_TEST_TMPDIR/tests" "$BATS_TEST_TMPDIR/runtime"
+	cp "$docs" "$BATS_TEST_TMPDIR/tests"
+	sed '/"pivot"/d' "$root/runtime/score.c" >"$BATS_TEST_TMPDIR/runtime/score.c"
+	docs=$BATS_TEST_TMPDIR/tests/docs.py
+	run -1 python3 "$docs" score
+	[[ $output == *"('pivot', '', 'pivot', False) is no row of the score"* ]]
+	run -1 python3 "$docs" tests
+	[[ $output == *"test_init.c has no test"* ]]
+	run -1 python3 "$docs" links
+	[[ $output == *"README.md: LICENSE: no such file"* ]]
+	run -1 python3 "$docs" options '      --unheard-of'
+	[[ $output == *"--unheard-of is not described"* ]]
+}

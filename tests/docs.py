@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Do the documents say what is so? Prints each breach as FILE: WHAT and fails.
+
+docs.py score             the table of docs/architecture.md is that of runtime/score.c
+docs.py tests             each test and path that docs/threat-model.md names is there
+docs.py links             no relative link leads nowhere
+docs.py options HELP      each option in the text HELP (agentdock run --help) is in agentdock.1 and the other way round
+"""
+import os
+import re
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def text(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def score():
+    table = re.search(r"const struct step score\[\] = \{(.*?)\n\};", text("runtime/score.c"), re.S).group(1)
+    code = re.findall(r'\{\s*"([^"]+)",\s*(\w+),\s*(\w+),\s*(\w+)\s*\}', table)
+    doc = re.findall(r"^\| ([a-z -]+) \| *`?(\w*)`? *\| *`?(\w*)`? *\| *(.*?) *\|$",
+                     text("docs/architecture.md").split("## The score")[1].split("### ")[0], re.M)
+    # the heading is no row
+    doc = [row for row in doc if row[0] != "row"]
+    want = [(n, o.replace("NULL", ""), i.replace("NULL", ""), w != "NULL") for n, o, i, w in code]
+    have = [(n, o, i, bool(w)) for n, o, i, w in doc]
+    if not want:
+        yield "runtime/score.c", "no rows found"
+    for row in want:
+        if row not in have:
+            yield "docs/architecture.md", f"the score's table lacks {row}"
+    for row in have:
+        if row not in want:
+            yield "docs/architecture.md", f"{row} is no row of the score"
+    if not set(want) ^ set(have) and want != have:
+        yield "docs/architecture.md", "the score's rows are in another order"
+
+
+def named_in(file, names):
+    """What is left of NAMES ("a; b" of a .bats, "a, b" of a .c) when the tests of FILE are taken away."""
+    if file.endswith(".c"):
+        code = text("tests/unit/" + file)
+        return ", ".join(n for n in names.split(", ") if not re.search(rf"\b{re.escape(n)}\b", code))
+    tests = re.findall(r'^@test "(.*)" \{', text("tests/cli/" + file), re.M)
+    for test in sorted(tests, key=len, reverse=True):
+        # remarks in brackets are for those who read the test
+        names = names.replace(re.sub(r" \([^()]*\)$", "", test), "")
+    return names.strip("; ")
+
+
+def tests():
+    doc, seen = "docs/threat-model.md", 0
+    for line in text(doc).splitlines():
+        cells = [c.strip() for c in line.strip("|").split(" | ")]
+        if len(cells) != 4 or cells[0] in ("attack", "---"):
+            continue
+        for path in re.findall(r"`([a-z_]+/[^` ]*)`", cells[2]):
+            if not os.path.exists(os.path.join(ROOT, path)):
+                yield doc, f"{path}: no such file"
+        parts = re.split(r"(?:^|; )([a-z_]+\.(?:bats|c)): ", cells[3])
+        if len(parts) < 3:
+            yield doc, f"{cells[0]}: names no test"
+        for file, names in zip(parts[1::2], parts[2::2]):
+            seen += 1
+            try:
+                left = named_in(file, names)
+            except FileNotFoundError:
+                left = "this file"
+            if left:
+                yield doc, f"{file} has no test: {left}"
+    if not seen:
+        yield doc, "no tests found"
+
+
+def links():
+    pages = ["README.md"] + [f"docs/{f}" for f in sorted(os.listdir(f"{ROOT}/docs")) if f.endswith(".md")]
+    for page in pages:
+        for link in re.findall(r"\]\(([^)#\s]+)", text(page)):
+            if not re.match(r"[a-z]+://", link) and not os.path.exists(
+                    os.path.join(ROOT, os.path.dirname(page), link)):
+                yield page, f"{link}: no such file"
+
+
+def options(help_text):
+    listed = set(re.findall(r"^ +(?:-\w, |    )?--([a-z-]+)", help_text.split("Variables that")[0], re.M))
+    section = text("docs/man/agentdock.1").split(".Ss Options of run")[1].split(".Sh ENVIRONMENT")[0]
+    described = set(re.findall(r"^\.It (?:Fl \w , )?Fl Fl ([a-z-]+)", section, re.M))
+    if not listed:
+        yield "agentdock run --help", "no options found"
+    for option in sorted(listed - described):
+        yield "docs/man/agentdock.1", f"--{option} is not described"
+    for option in sorted(described - listed):
+        yield "docs/man/agentdock.1", f"--{option} is no option"
+
+
+def main():
+    checks = {"score": score, "tests": tests, "links": links, "options": options}
+    breaches = list(checks[sys.argv[1]](*sys.argv[2:]))
+    for file, what in breaches:
+        print(f"{file}: {what}")
+    sys.exit(1 if breaches else 0)
+
+
+main()
