@@ -231,7 +231,8 @@ static int await_start(struct sandbox *sandbox, struct err *e)
 			return inside_died(sandbox, e);
 		switch (message.kind) {
 		case CHANNEL_AT: /* only sent for the injected fault */
-			kill(getpid(), SIGKILL);
+			if (score_fault.kind == SCORE_KILL_INSIDE)
+				kill(getpid(), SIGKILL);
 			break;
 		case CHANNEL_FAILED:
 			return inside_failed(sandbox, &message, e);

@@ -31,6 +31,7 @@ enum {
 	KILL_PATIENCE_MS =
 		10000,          /* from SIGKILL to the death of all; only a stuck kernel needs it */
 	DRAIN_AFTER_DEATH = 64, /* chunks; a dead sandbox's pipe holds no more than 1 MiB */
+	DENIALS_MAX = 100000, /* answered; then calls are refused without us, see serve_listener */
 };
 
 enum state { RUNNING, DRAINING, STOPPING, KILLED };
@@ -319,14 +320,17 @@ static void fill(const struct loop *loop, struct pollfd polled[POLLED])
 	polled[STDIN_SOURCE] = (struct pollfd){input ? -1 : sandbox->stdin_sourcefd, POLLIN, 0};
 }
 
-static int serve_listener(struct sandbox *sandbox)
+/*
+ * One call a round: a flood of them starves nobody. Answering costs time that is not the sandbox's,
+ * so there is an end to it: without a listener the kernel itself refuses (ENOSYS).
+ */
+static void serve_listener(struct sandbox *sandbox)
 {
 	struct err ignored;
 
-	/* one call a round: a flood of them starves nobody */
-	if (seccomp_notify_answer(sandbox->listenerfd, &sandbox->denials, &ignored) < 0)
+	if (seccomp_notify_answer(sandbox->listenerfd, &sandbox->denials, &ignored) < 0 ||
+	    sandbox->denials.total >= DENIALS_MAX)
 		close_fd(&sandbox->listenerfd);
-	return 0;
 }
 
 static int serve(struct loop *loop, const struct pollfd polled[POLLED], struct err *e)

@@ -83,10 +83,11 @@ static void past_the_cap_head_and_tail_are_kept(void **state)
 static void characters_are_not_split(void **state)
 {
 	(void)state;
+	const char euro[3] = {(char)0xe2, (char)0x82, (char)0xac};
 	char text[3000];
 
 	for (size_t i = 0; i < sizeof text; i += 3)
-		memcpy(text + i, "\xe2\x82\xac", 3); /* the euro sign */
+		memcpy(text + i, euro, sizeof euro);
 	for (uint64_t cap = 20; cap < 40; cap++) {
 		struct report_stream stream = capture(cap, text, sizeof text, 17);
 

@@ -71,7 +71,9 @@ static int set_up(void **state)
 
 	(void)state;
 	assert_non_null(archiver);
-	snprintf(base, sizeof base, "/tmp/agentdock-score-XXXXXX");
+	const char *scratch = getenv("TMPDIR"); /* one that can be idmapped */
+
+	snprintf(base, sizeof base, "%.20s/agentdock-score-XXXXXX", scratch ? scratch : "/tmp");
 	assert_non_null(mkdtemp(base));
 	snprintf(state_dir, sizeof state_dir, "%s/state", base);
 	snprintf(run_dir, sizeof run_dir, "%s/run", base);
