@@ -191,17 +191,20 @@ struct id_map {
 
 static int read_map(int procfd, struct id_map *map, struct err *e)
 {
-	char present[1024];
+	char present[1024], *at = present, *line;
 	size_t used = 0;
-	unsigned inside, outside, count;
-	int next;
 
 	TRY((int)file_read(procfd, map->file, present, sizeof present, e));
-	for (const char *line = present;
-	     sscanf(line, "%u %u %u%n", &inside, &outside, &count, &next) == 3; line += next) {
-		int length = text_format(map->text + used, sizeof map->text - used, e, "%u %u %u\n",
-		                         inside, inside, count);
+	/* lines of: first id inside, first id outside, how many */
+	while ((line = strsep(&at, "\n")) && *line) {
+		unsigned long inside = strtoul(line, &line, 10);
+		unsigned long count;
+		int length;
 
+		strtoul(line, &line, 10);
+		count = strtoul(line, &line, 10);
+		length = text_format(map->text + used, sizeof map->text - used, e, "%lu %lu %lu\n",
+		                     inside, inside, count);
 		TRY(length);
 		used += (size_t)length;
 	}

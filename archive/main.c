@@ -297,32 +297,33 @@ static int report(const struct options *options, const struct archive_counts *co
 	               : EXIT_OURS;
 }
 
-static int find_command(int argc, char **argv, const struct command **command, struct err *e)
+static const struct command *find_command(const char *name)
 {
-	for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof commands[0]; i++)
-		if (strcmp(argv[1], commands[i].name) == 0) {
-			*command = &commands[i];
-			return 0;
-		}
-	return err_set(e, EINVAL, "usage: agentdock-archive pack|unpack|cat OPTIONS");
+	for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+		if (strcmp(name, commands[i].name) == 0)
+			return &commands[i];
+	return NULL;
 }
 
 int main(int argc, char **argv)
 {
 	struct options options = {
 		.fromfd = -1, .resultfd = -1, .lockfd = -1, .unpack = {.progressfd = -1}};
+	const struct command *command = argc > 1 ? find_command(argv[1]) : NULL;
 	struct archive_counts counts = {0};
-	const struct command *command = NULL;
 	struct err e = {0};
-	int result = find_command(argc, argv, &command, &e);
+	int result;
 
 	signal(SIGPIPE, SIG_IGN);
-	if (result == 0)
+	if (command) {
 		result = parse_options(argc - 1, argv + 1, command->verb, &options, &e);
-	if (result == 0)
-		result = close_others(&options, &e);
-	if (result == 0)
-		result = command->run(&options, &counts, &e);
+		if (result == 0)
+			result = close_others(&options, &e);
+		if (result == 0)
+			result = command->run(&options, &counts, &e);
+	} else {
+		result = err_set(&e, EINVAL, "usage: agentdock-archive pack|unpack|cat OPTIONS");
+	}
 	/* not exit(): nothing is buffered, and what runs then may call what is forbidden by now */
 	_exit(report(&options, &counts, result, &e));
 }

@@ -63,18 +63,17 @@ static void tell_progress(struct unpack *unpack)
 {
 	struct archive_progress progress = {.bytes = unpack->counts->bytes,
 	                                    .entries = unpack->counts->entries};
-	ssize_t done;
 	uint64_t now;
 
 	if (unpack->options->progressfd < 0)
 		return;
 	now = clock_us();
-	if (now - unpack->progress_us < PROGRESS_INTERVAL_US)
+	if (now < unpack->progress_us + PROGRESS_INTERVAL_US)
 		return;
 	unpack->progress_us = now;
-	done = pwrite(unpack->options->progressfd, &progress, sizeof progress, 0);
-	if (done < 0 && errno == ESPIPE)
-		done = write(unpack->options->progressfd, &progress, sizeof progress);
+	if (pwrite(unpack->options->progressfd, &progress, sizeof progress, 0) < 0 &&
+	    errno == ESPIPE && write(unpack->options->progressfd, &progress, sizeof progress) < 0)
+		unpack->progress_us = UINT64_MAX - PROGRESS_INTERVAL_US; /* never again */
 }
 
 static int set_xattrs(int fd, const char *path, struct archive_entry *entry, struct err *e)

@@ -85,7 +85,7 @@ static int pax_append(struct pax_records *records, const void *data, size_t leng
 {
 	if (!length)
 		return 0;
-	if (records->used + length > records->room) {
+	if (!records->data || records->used + length > records->room) {
 		size_t room = records->room * 2 + length + BLOCK;
 		char *grown = realloc(records->data, room);
 

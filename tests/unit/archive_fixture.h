@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/process.h"
 #include "base/scoped.h"
 #include "rootfs/archive_result.h"
 
