@@ -116,7 +116,7 @@ arch:
 check: deps-test
 	@tests/check
 unit-tests: $(UNIT_BIN)
-check-unit: unit-tests
+check-unit: unit-tests $(BUILD)/agentdock-archive
 	@set -e; for t in $(UNIT_BIN); do $$t; done
 check-cli: all
 	@bats tests/cli
