@@ -24,9 +24,11 @@ status_of() {
 	awk -v name="$2:" '$1 == name { $1 = ""; print substr($0, 2) }' "/proc/$1/status"
 }
 
-@test "ids: 10001:10001 and no other group" {
+@test "ids: 10001:10001 and no other group, whatever groups the caller is in" {
 	probe
 	probed '.ids == {uid: [10001,10001,10001,10001], gid: [10001,10001,10001,10001], groups: []}'
+	run -0 setpriv --groups 4,27,10001 "$agentdock" run -- id -G
+	equal "the groups" "$output" 10001
 	probe --user 0:0
 	probed '.ids == {uid: [0,0,0,0], gid: [0,0,0,0], groups: []}'
 	probe --user 1000:1001
