@@ -13,6 +13,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -202,4 +203,23 @@ int disk_keep(const struct disk *disk, int statefd, const char *name, struct err
 	if (linkat(AT_FDCWD, self, keptfd, file, AT_SYMLINK_FOLLOW) < 0)
 		return err_sys(e, "keeping the disk as kept/%s", file);
 	return 0;
+}
+
+int disk_check(const struct disk *disk, int statefd, struct err *e)
+{
+	struct statfs fs, host;
+
+	if (disk->backing != DISK_IMAGE)
+		return 0;
+	if (fstatfs(disk->mountfd, &fs) < 0 || fstatfs(statefd, &host) < 0)
+		return err_sys(e, "measuring the sandbox's disk");
+	if (!(fs.f_flags & ST_RDONLY)) {
+		uint64_t host_free = (uint64_t)host.f_bavail * (uint64_t)host.f_bsize;
+
+		if (host_free >= fs.f_blocks * (uint64_t)fs.f_bsize || syncfs(disk->mountfd) == 0)
+			return 0;
+	}
+	return err_set(e, EIO,
+	               "the state directory's file system ran full under the sandbox, and what the "
+	               "command wrote is lost; free some space, or lower the disk limits");
 }

@@ -47,6 +47,12 @@ const char *disk_backing_name(enum disk_backing backing);
 int disk_create(int statefd, const struct disk_limits *limits, uint32_t owner, struct disk *disk,
                 struct err *e);
 int disk_measure(const struct disk *disk, struct disk_usage *usage, struct err *e);
+
+/*
+ * Has the host kept what was written? The image is thin, so a host that ran full under it loses
+ * writes: that is EIO. Only where the host is short of space now does this cost a sync.
+ */
+int disk_check(const struct disk *disk, int statefd, struct err *e);
 void disk_init(struct disk *disk); /* all descriptors -1 */
 void disk_release(struct disk *disk);
 

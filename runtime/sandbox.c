@@ -176,6 +176,7 @@ static int collect_usage(struct sandbox *sandbox, struct disk_usage *disk, struc
 	struct cgroup_usage usage = {0};
 
 	TRY(cgroup_usage(&sandbox->cgroup, &usage, e));
+	TRY(disk_check(&sandbox->disk, sandbox->host->store.statefd, e));
 	TRY(disk_measure(&sandbox->disk, disk, e));
 	report->oom_kills = usage.oom_kills;
 	report->pids_refused = usage.pids_refused;

@@ -160,6 +160,18 @@ static int place(const int from[], int count, struct err *e)
 	return 0;
 }
 
+/* Its own limits, not the command's: --ulimit fsize=4k is no reason to refuse a larger file. */
+static int limit_unpacker(const struct inside *in, struct err *e)
+{
+	const rlim_t bytes = in->spec->disk.bytes;
+	const struct identity limits = {
+		.rlimits = {{RLIMIT_CORE, 0, 0}, {RLIMIT_FSIZE, bytes, bytes}},
+		.rlimits_count = 2,
+	};
+
+	return identity_set_rlimits(&limits, e);
+}
+
 /* The child: gives up all that the command will be without, and becomes the unpacker. */
 static int become_unpacker(struct inside *in, int *resultfd, struct err *e)
 {
@@ -192,7 +204,7 @@ static int become_unpacker(struct inside *in, int *resultfd, struct err *e)
 	TRY(place((const int[]){sandbox->packfd, nullfd, nullfd, *resultfd, sandbox->archiverfd},
 	          FIRST_CLOSED_FD, e));
 	*resultfd = RESULT_FD;
-	TRY(set_rlimits(in, e));
+	TRY(limit_unpacker(in, e));
 	/* without a listener, a call that the profile forbids is ENOSYS here */
 	struct seccomp_filter quiet = *in->spec->filter;
 	quiet.notifies = false;
