@@ -17,6 +17,7 @@
 #include <asm/unistd.h>
 #include <linux/errno.h>
 #include <linux/fcntl.h>
+#include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/signal.h>
 #include <linux/wait.h>
@@ -123,6 +124,12 @@ extern long clone_onto(long flags, void *stack_top, void (*run)(void));
 #define CALL4(n, a, b, c, d) system_call(n, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
 
 static const unsigned long every_signal = ~0UL;
+
+/* Not handed on: what is about pid 1 itself, a child's end or a fault, whoever sent it. */
+#define BIT(signo) (1UL << ((signo)-1))
+static const unsigned long private_signals = BIT(SIGCHLD) | BIT(SIGSEGV) | BIT(SIGBUS) |
+                                             BIT(SIGILL) | BIT(SIGFPE) | BIT(SIGABRT) |
+                                             BIT(SIGTRAP) | BIT(SIGSYS);
 static const unsigned long no_signal;
 
 /* What the parent and the child of the spawn share: the child writes the errno, the parent waits in
@@ -204,7 +211,7 @@ __attribute__((noreturn)) static void reap_and_forward(long pid)
 		}
 		signo = CALL4(__NR_rt_sigtimedwait, &every_signal, 0, child > 0 ? &at_once : 0,
 		              SIGSET_BYTES);
-		if (signo > 0 && signo != SIGCHLD && pid > 0)
+		if (signo > 0 && pid > 0 && !(private_signals & BIT(signo)))
 			CALL2(__NR_kill, pid, signo);
 	}
 }
@@ -219,6 +226,7 @@ __attribute__((noreturn, used)) static void init_main(long *stack)
 	if (argc < 3 || CALL3(__NR_fcntl, INIT_FD, F_SETFD, FD_CLOEXEC) < 0)
 		quit(EXIT_NOT_STARTED);
 	default_dispositions();
+	CALL2(__NR_prctl, PR_SET_NAME, "agentdock-init");
 	command.program = argv[1];
 	command.argv = argv + 2;
 	command.envp = argv + argc + 1;

@@ -196,3 +196,24 @@ int account_ensure(uint32_t uid, uint32_t gid, const char *home, struct err *e)
 	TRY(ensure_line(rootfd, "/etc/passwd", uid, rest, e));
 	return ensure_line(rootfd, "/etc/group", gid, "", e);
 }
+
+int hosts_ensure(const char *hostname, struct err *e)
+{
+	scoped_fd rootfd = file_open(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0, e);
+	scoped_fd fd = -1;
+	char text[256];
+	int length;
+
+	TRY(rootfd);
+	fd = file_open2(rootfd, "etc/hosts", O_WRONLY | O_CREAT | O_EXCL, 0644, BENEATH_ROOT, e);
+	if (fd == -EEXIST)
+		return 0;
+	TRY(fd);
+	length = text_format(text, sizeof text, e,
+	                     "127.0.0.1 localhost\n::1 localhost ip6-localhost\n127.0.1.1 %.64s\n",
+	                     hostname);
+	TRY(length);
+	if (fchmod(fd, 0644) < 0) /* whatever the umask */
+		return err_sys(e, "/etc/hosts");
+	return fd_write_all(fd, text, (size_t)length, e);
+}

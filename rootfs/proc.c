@@ -45,6 +45,8 @@ static const struct {
 	{"timer_stats", HIDDEN_FILE},
 	{"sched_debug", HIDDEN_FILE},
 	{"interrupts", HIDDEN_FILE},
+	{"partitions", HIDDEN_FILE},
+	{"diskstats", HIDDEN_FILE},
 	{"kallsyms", HIDDEN_FILE},
 	{"kmsg", HIDDEN_FILE},
 	{"kpagecount", HIDDEN_FILE},

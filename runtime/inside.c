@@ -132,7 +132,8 @@ INSIDE(pivot)
 
 INSIDE(ensure_account)
 {
-	return account_ensure(in->spec->identity.uid, in->spec->identity.gid, "/workspace", e);
+	TRY(account_ensure(in->spec->identity.uid, in->spec->identity.gid, "/workspace", e));
+	return hosts_ensure(in->spec->hostname, e);
 }
 
 INSIDE(make_workspace)

@@ -68,18 +68,22 @@ static void sandbox_init(struct sandbox *sandbox, struct sandbox_host *host,
 		output_init(&sandbox->outputs[i], spec->max_output_bytes);
 }
 
-/* A file no larger than the disk, unless the spec has its own limit. */
+/*
+ * A file no larger than the disk, unless the spec has its own limit. A little more: who fills the
+ * disk with one file shall read "no space left", not die of SIGXFSZ.
+ */
 static void limit_file_size(struct sandbox *sandbox)
 {
 	struct identity *identity = &sandbox->identity;
+	rlim_t limit = sandbox->spec->disk.bytes + (1 << 20);
 
 	for (int i = 0; i < identity->rlimits_count; i++) {
 		if (identity->rlimits[i].resource == RLIMIT_FSIZE)
 			return;
 	}
 	if (identity->rlimits_count < RLIMITS_MAX)
-		identity->rlimits[identity->rlimits_count++] = (struct rlimit_spec){
-			RLIMIT_FSIZE, sandbox->spec->disk.bytes, sandbox->spec->disk.bytes};
+		identity->rlimits[identity->rlimits_count++] = (struct rlimit_spec){RLIMIT_FSIZE,
+		                                                                    limit, limit};
 }
 
 /* ---- tear down ---- */
