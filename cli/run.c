@@ -48,13 +48,20 @@ static void run_release(struct run *run)
  */
 static int cancel_open(int *cancelfd, struct err *e)
 {
+	static const int canceling[] = {SIGINT, SIGTERM, SIGHUP};
 	sigset_t signals;
 	int fd;
 
 	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGHUP);
+	for (size_t i = 0; i < sizeof canceling / sizeof *canceling; i++) {
+		struct sigaction action;
+
+		/* a blocked signal is queued even where it is ignored */
+		if (sigaction(canceling[i], NULL, &action) < 0)
+			return err_sys(e, "sigaction");
+		if (action.sa_handler != SIG_IGN)
+			sigaddset(&signals, canceling[i]);
+	}
 	if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
 		return err_sys(e, "blocking signals");
 	fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
