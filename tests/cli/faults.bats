@@ -1,0 +1,279 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Bad surroundings: a killed program, a full or read-only host, a kernel that lacks something, workspaces and arguments
+# that nobody would write by hand. Each gets its result or its one line, and leaves nothing.
+bats_require_minimum_version 1.5.0
+
+load common
+load report
+
+setup() {
+	common_setup
+	[[ $BATS_TEST_DESCRIPTION == *"(own image)" ]] || use_default_image
+}
+
+# in_namespace SCRIPT WORD...: sh -e SCRIPT in a mount namespace of its own; AGENTDOCK is the program.
+in_namespace() {
+	AGENTDOCK=$agentdock run --separate-stderr timeout 120 unshare -m --propagation private sh -eu -c "$@"
+}
+
+# one_line PATTERN: status 125 and one line that matches.
+one_line() {
+	# shellcheck disable=SC2053
+	if [ "$status" != 125 ] || [ "${#stderr_lines[@]}" != 1 ] || [[ $stderr != $1 ]]; then
+		printf 'status %s, stderr:\n%s\nwanted: %s\n' "$status" "$stderr" "$1" >&2
+		return 1
+	fi
+}
+
+# ---- the program itself ----
+
+@test "killed at any moment, thirty times: nothing runs on, and one more run leaves nothing at all" {
+	local i
+	mkdir ws
+	seq 300 | (cd ws && xargs touch)
+	for i in {1..30}; do
+		"$agentdock" run --workspace ws -- sh -c 'setsid sleep 300 & sleep 300' >/dev/null 2>&1 3>&- &
+		started[kill]=$!
+		sleep "0.$(printf %03d $((RANDOM % 120)))"
+		kill -KILL "${started[kill]}"
+		reap kill
+		[ "$status" = 137 ]
+		wait_for no_process
+	done
+	report -- sleep 1
+	is .reason exited
+	"$agentdock" gc
+	nothing_runs
+}
+
+no_process() {
+	[ -z "$(cat "$(cgroup2_mount)/$AGENTDOCK_CGROUP_PARENT"/*/cgroup.procs 2>/dev/null)" ]
+}
+
+@test "killed: what it left is reaped by the next run while that one's command still runs" {
+	start dead
+	kill -KILL "${started[dead]}"
+	reap dead
+	[ "$(find "$AGENTDOCK_RUN_DIR" -name 's*' | wc -l)" = 1 ]
+	dead=$(find "$AGENTDOCK_RUN_DIR" -name 's*' -exec cat {} +)
+	start alive
+	wait_for only_alive "${dead% *}"
+	finish alive
+	nothing_runs
+}
+
+only_alive() {
+	! grep -qs "$1" "$AGENTDOCK_RUN_DIR"/s*
+}
+
+@test "stopped: the command goes on, and both end well after it continues" {
+	start stopped
+	kill -STOP "${started[stopped]}"
+	# another one neither waits for it nor takes it for dead
+	report -- true
+	is .reason exited
+	[ "$(find "$AGENTDOCK_RUN_DIR" -name 's*' | wc -l)" = 1 ]
+	kill -CONT "${started[stopped]}"
+	finish stopped
+	[ "$status" = 0 ]
+	nothing_runs
+}
+
+@test "twenty at once: every one is right" {
+	local i
+	for i in {1..20}; do
+		background "n$i" "$agentdock" run --memory 64m --disk 32m -- sh -c "echo $i >f; cat f; exit $i"
+	done
+	for i in {1..20}; do
+		reap "n$i"
+		[ "$status" = "$i" ] && [ "$(cat "n$i.out")" = "$i" ] && [ ! -s "n$i.err" ]
+	done
+	nothing_runs
+}
+
+# ---- the host's files ----
+
+@test "a state directory without space for the disk: one line, before anything runs (own image)" {
+	use_small_image sh
+	mkdir full
+	# shellcheck disable=SC2016
+	in_namespace '
+		mount -t tmpfs -o size=40m full full
+		cp -a "$AGENTDOCK_STATE_DIR/." full
+		export AGENTDOCK_STATE_DIR=$PWD/full
+		"$AGENTDOCK" run --image small --disk 1m --inodes 1000 -- sh -c "echo fits"
+		dd if=/dev/zero of=full/filler 2>/dev/null || true
+		"$AGENTDOCK" run --image small -- sh -c "echo ran"'
+	[ "$output" = fits ]
+	one_line "agentdock: disk: the sandbox's disk may grow to 1.0 GiB, but the state directory has *free some space*"
+	nothing_runs
+}
+
+@test "a run directory that is missing is made; one that cannot be is named" {
+	export AGENTDOCK_RUN_DIR=$BATS_TEST_TMPDIR/a/b/run
+	report -- true
+	is .reason exited
+	[ "$(stat -c %a a/b/run)" = 700 ]
+	# shellcheck disable=SC2016
+	in_namespace 'mount -t tmpfs -o ro none "$AGENTDOCK_RUN_DIR"; "$AGENTDOCK" run -- true'
+	one_line "agentdock: *Read-only file system*"
+	touch file
+	AGENTDOCK_RUN_DIR=$BATS_TEST_TMPDIR/file/run run --separate-stderr "$agentdock" run -- true
+	one_line "agentdock: *$BATS_TEST_TMPDIR/file*Not a directory*"
+	nothing_runs
+}
+
+@test "an image that is removed while a sandbox stands on it stays whole to the end (own image)" {
+	use_small_image sh cat
+	start standing --image small -- sh -c 'echo ready; read -r line; cat /etc/passwd >/dev/null && echo whole'
+	"$agentdock" image rm small >/dev/null
+	"$agentdock" gc >/dev/null
+	"$agentdock" image gc >/dev/null
+	finish standing
+	[ "$status" = 0 ] && [[ $(cat standing.stdout) == *whole ]]
+	run --separate-stderr "$agentdock" run --image small -- sh
+	one_line "agentdock: image small: not in *"
+	"$agentdock" image gc >/dev/null
+	[ -z "$(ls -A "$AGENTDOCK_STATE_DIR/layers/sha256")" ]
+}
+
+@test "an image for another machine is refused by name (own image)" {
+	root_of small sh
+	local other=s390x
+	"$agentdock" image import --arch "$other" small alien >/dev/null
+	run --separate-stderr "$agentdock" run --image alien -- sh
+	one_line "agentdock: *$other*"
+	nothing_runs
+}
+
+# ---- the host's kernel ----
+
+@test "a controller that is missing: its name, and the way on; --allow-missing goes on and says so" {
+	local controller
+	for controller in memory pids cpu; do
+		grep -q " cgroup .*\b$controller\b" /proc/self/mounts || skip "no $controller controller on cgroup v1 here to hide"
+		# shellcheck disable=SC2016
+		in_namespace 'mount -t tmpfs none "/sys/fs/cgroup/$0"; "$AGENTDOCK" run -- true' "$controller"
+		one_line "agentdock: *$controller limit of cgroup *no $controller controller; *allow this limit to be missing by name"
+		# shellcheck disable=SC2016
+		in_namespace 'mount -t tmpfs none "/sys/fs/cgroup/$0"
+			"$AGENTDOCK" run --json --allow-missing "$0" -- echo ran' "$controller"
+		[ "$status" = 0 ]
+		printf '%s\n' "$output" >missing.json
+		json=missing.json
+		is .reason exited .stdout.data.text $'ran\n' .host.missing "$controller"
+	done
+	nothing_runs
+}
+
+@test "no loop devices: a disk in memory, and the report says so; who insists is told the way out" {
+	# shellcheck disable=SC2016
+	in_namespace 'mount -t tmpfs none /dev; mknod -m 666 /dev/null c 1 3
+		"$AGENTDOCK" run --json --disk 16m -- sh -c "echo x >f; cat f"'
+	[ "$status" = 0 ]
+	printf '%s\n' "$output" >tmpfs.json
+	json=tmpfs.json
+	is .reason exited .host.disk_backing tmpfs .stdout.data.text $'x\n'
+	# shellcheck disable=SC2016
+	in_namespace 'mount -t tmpfs none /dev; mknod -m 666 /dev/null c 1 3
+		"$AGENTDOCK" run --disk-backing image -- true'
+	one_line "agentdock: disk: /dev/loop-control: No such file or directory; *--disk-backing tmpfs*"
+	nothing_runs
+}
+
+@test "no mkfs.ext4: the package that has it is named, unless a template is there" {
+	mkdir empty
+	# shellcheck disable=SC2016
+	in_namespace 'for d in /sbin /usr/sbin /usr/local/sbin; do
+			for f in "$d/mkfs.ext4" "$d/mke2fs"; do [ ! -e "$f" ] || mount --bind /dev/null "$f"; done
+		done
+		PATH=$PWD/empty "$AGENTDOCK" run --disk 33m -- true'
+	one_line "agentdock: disk: *mkfs.ext4 is in Debian's package e2fsprogs"
+	"$agentdock" run --disk 33m -- true
+	PATH=$PWD/empty "$agentdock" run --disk 33m -- true
+}
+
+# ---- workspaces ----
+
+@test "a workspace of sockets, FIFOs, odd names, deep paths and 5000 files goes in and is all there" {
+	mkdir ws
+	python3 - <<-'END'
+		import os, socket
+		socket.socket(socket.AF_UNIX).bind("ws/socket")
+		os.mkfifo("ws/fifo")
+		for i in range(5000): open(f"ws/f{i}", "w").close()
+		for name in (b"new\nline", b"caf\xe9", b"-rf", b" ", b"\\", b"*", "\u20ac".encode(), b"n" * 255):
+		    open(b"ws/odd" + name[:252], "wb").write(name)
+		os.chdir("ws")
+		for i in range(100):
+		    os.mkdir("d" * 100); os.chdir("d" * 100)
+		open("bottom", "w").write("deep")
+	END
+	report --workspace ws -- python3 -c '
+import os, hashlib
+names = [n for n in os.listdir(b".") if n.startswith(b"odd")]
+print(len(names), all(open(n, "rb").read()[:252] == n[3:] for n in names))
+print(sum(n.startswith(b"f") and n != b"fifo" for n in os.listdir(b".")))
+print(os.path.lexists("socket"), os.path.lexists("fifo"))
+for i in range(100): os.chdir("d" * 100)
+print(open("bottom").read())'
+	is .reason exited .stdout.data.text $'8 True\n5000\nFalse False\ndeep\n'
+}
+
+@test "a workspace with files that nobody may read is read as root reads it, and keeps its modes" {
+	mkdir -p ws/closed
+	echo secret >ws/closed/file
+	chmod 000 ws/closed/file ws/closed
+	report --workspace ws -- sh -c 'stat -c %a closed; chmod 700 closed; stat -c %a closed/file'
+	is .reason exited
+	so '.stdout.data.text | test("^[0-7]+\n[0-7]+\n$")'
+	chmod 700 ws/closed
+}
+
+@test "a workspace that is none" {
+	touch file
+	local path text
+	while IFS='|' read -r path text; do
+		run --separate-stderr "$agentdock" run --workspace "$path" -- true
+		one_line "agentdock: *$path*$text*"
+	done <<-'END'
+		file|not a directory
+		absent|No such file or directory
+		/dev/null|not a directory
+	END
+	nothing_runs
+}
+
+# ---- arguments and descriptors ----
+
+@test "ten thousand arguments arrive; too many are E2BIG, by name" {
+	local words
+	mapfile -t words < <(seq 10000)
+	report -- python3 -c 'import sys; print(len(sys.argv), sys.argv[-1])' "${words[@]}"
+	is .stdout.data.text $'10001 10000\n'
+	# an environment that the stack limit inside leaves no place for
+	report --ulimit stack=65536:65536 -- /bin/true "${words[@]}" "${words[@]}" "${words[@]}"
+	so '.reason == "start_failed" and (.error | test("Argument list too long"))'
+	nothing_runs
+}
+
+@test "input that never ends does not keep a command that has" {
+	mkfifo endless
+	exec {hold}<>endless
+	report --stdin endless -- sh -c 'echo done'
+	is .reason exited .stdout.data.text $'done\n'
+	run -0 bash -c 'yes | "$1" run --stdin - -- head -n 1' - "$agentdock"
+	[ "$output" = y ]
+	exec {hold}>&-
+}
+
+@test "no terminal, no standard streams: the run is the same" {
+	run -0 --separate-stderr setsid "$agentdock" run -- sh -c 'tty; test -t 0 || echo none'
+	[ "$output" = $'not a tty\nnone' ] && [ -z "$stderr" ]
+	# a descriptor of ours that took a closed one's number is neither the command's nor in its output's way
+	"$agentdock" run --meta meta.json -- sh -c 'ls /proc/self/fd; echo out' <&- >&- 2>&-
+	json=meta.json
+	is .reason exited .stdout.data.text $'0\n1\n2\n3\nout\n' .stderr.data.text ""
+	nothing_runs
+}
