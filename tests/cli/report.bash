@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154,SC2004
 # What cases, endings and faults share beyond common.bash: the report of a run, sandboxes that go on in the background
 # until they end by themselves, and small images of the machine's own programs.
 
