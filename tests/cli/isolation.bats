@@ -137,7 +137,7 @@ covered() {
 			cp "/proc/$pid/$table" "$table.$pid"
 			[ -s "$table.$pid" ]
 			for path in "$BATS_TEST_TMPDIR" "$common_store" "$AGENTDOCK_STATE_DIR" /var/lib /tmp /run sha256 \
-				loop disks; do
+				loop /disks/; do
 				run -1 grep -F -- "$path" "$table.$pid"
 			done
 			# the devices and directories of the host's own mounts
@@ -433,13 +433,13 @@ sandbox:sandbox 755"
 		probe
 	)
 	probed '.rlimits.RLIMIT_CORE == [0,0] and .rlimits.RLIMIT_NOFILE == [4096,4096]'
-	probed '.rlimits.RLIMIT_STACK == [8388608,8388608] and .rlimits.RLIMIT_FSIZE == [1073741824,1073741824]'
+	probed '.rlimits.RLIMIT_STACK == [8388608,8388608] and .rlimits.RLIMIT_FSIZE == [1074790400,1074790400]'
 	probed '.umask == "0022"'
 	# for the command, not for those who copy its workspace: the files in it are larger
 	probe --ulimit nofile=64:128 --ulimit fsize=1000 --disk 100m
 	probed '.rlimits.RLIMIT_NOFILE == [64,128] and .rlimits.RLIMIT_FSIZE == [1000,1000]'
 	probe --disk 100m
-	probed '.rlimits.RLIMIT_FSIZE == [104857600,104857600]'
+	probed '.rlimits.RLIMIT_FSIZE == [105906176,105906176]'
 }
 
 @test "signals that the caller ignores are not ignored inside" {
