@@ -108,9 +108,7 @@ INSIDE(attach_proc)
 
 INSIDE(attach_devices)
 {
-	const uint64_t shm_bytes = 64 << 20; /* what docker gives */
-
-	return devices_attach(in->rootfd, in->sandbox->devicesfd, shm_bytes, e);
+	return devices_attach(in->rootfd, in->sandbox->devicesfd, SHM_BYTES, e);
 }
 
 INSIDE(mask_proc)
@@ -304,12 +302,15 @@ INSIDE(arrange_descriptors)
 
 INSIDE(install_filter)
 {
-	struct channel_message message = {.kind = CHANNEL_READY};
-	scoped_fd listenerfd = -1;
+	return seccomp_filter_install(in->spec->filter, &in->listenerfd, e);
+}
 
-	TRY(seccomp_filter_install(in->spec->filter, &listenerfd, e));
+static int tell_ready(const struct inside *in, struct err *e)
+{
+	struct channel_message message = {.kind = CHANNEL_READY};
+
 	memcpy(message.row_us, in->row_us, sizeof message.row_us);
-	return channel_send(in->channelfd, &message, listenerfd, e);
+	return channel_send(in->channelfd, &message, in->listenerfd, e);
 }
 
 static size_t argv_length(char *const argv[])
@@ -332,6 +333,7 @@ INSIDE(execute)
 	argv[0] = name;
 	argv[1] = in->program;
 	memcpy(argv + 2, in->spec->argv, count * sizeof *argv);
+	TRY(tell_ready(in, e));
 	execveat(PROGRAM_FD, "", argv, in->spec->envp, AT_EMPTY_PATH);
 	if (errno == E2BIG)
 		in->fault = FAULT_CANT_EXECUTE;

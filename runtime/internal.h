@@ -17,6 +17,9 @@
 #include "runtime/sandbox.h"
 #include "seccomp/notify.h"
 
+/* The size of /dev/shm: what docker gives. */
+enum { SHM_BYTES = 64 << 20 };
+
 /* Host ids: above those that systemd-nspawn hands out, below 2^31 (UIDS-GIDS of systemd.io). */
 enum { SLOTS = 4096 };
 #define SLOT_HOST_BASE 0x70000000u
@@ -74,6 +77,7 @@ struct inside {
 	int channelfd;
 	int receivedfd;     /* came with the last GO */
 	int rootfd;         /* the new root */
+	int listenerfd;     /* of the seccomp filter, on its way outside */
 	char program[4096]; /* the command's resolved path */
 	enum channel_fault fault;
 	uint32_t row_us[REPORT_ROWS_MAX];

@@ -69,18 +69,25 @@ static void sandbox_init(struct sandbox *sandbox, struct sandbox_host *host,
 }
 
 /*
- * A file no larger than the disk, unless the spec has its own limit. A little more: who fills the
- * disk with one file shall read "no space left", not die of SIGXFSZ.
+ * A file no larger than the largest file system that the sandbox can write, unless the spec has its
+ * own limit. A little more: who fills a file system with one file shall read "no space left", not
+ * die of SIGXFSZ.
  */
 static void limit_file_size(struct sandbox *sandbox)
 {
+	const struct sandbox_spec *spec = sandbox->spec;
 	struct identity *identity = &sandbox->identity;
-	rlim_t limit = sandbox->spec->disk.bytes + (1 << 20);
+	rlim_t limit = spec->disk.bytes > SHM_BYTES ? spec->disk.bytes : SHM_BYTES;
 
 	for (int i = 0; i < identity->rlimits_count; i++) {
 		if (identity->rlimits[i].resource == RLIMIT_FSIZE)
 			return;
 	}
+	for (int i = 0; i < spec->tmpfs_count; i++) {
+		if (spec->tmpfs[i].size_bytes > limit)
+			limit = spec->tmpfs[i].size_bytes;
+	}
+	limit += 1 << 20;
 	if (identity->rlimits_count < RLIMITS_MAX)
 		identity->rlimits[identity->rlimits_count++] = (struct rlimit_spec){RLIMIT_FSIZE,
 		                                                                    limit, limit};

@@ -221,6 +221,7 @@ static int ready(struct sandbox *sandbox, const struct channel_message *message,
 static int await_start(struct sandbox *sandbox, struct err *e)
 {
 	struct channel_message message;
+	uint64_t ready_us = clock_us();
 
 	for (;;) {
 		scoped_fd fd = -1;
@@ -238,8 +239,11 @@ static int await_start(struct sandbox *sandbox, struct err *e)
 			return inside_failed(sandbox, &message, e);
 		case CHANNEL_READY:
 			ready(sandbox, &message, &fd);
+			ready_us = clock_us();
 			break;
-		case INIT_STARTED:
+		case INIT_STARTED: /* of pid 1 and, by it, of the command */
+			sandbox->report->rows[ROWS - 1].inside_us = (uint32_t)(clock_us() -
+			                                                       ready_us);
 			return 0;
 		case INIT_EXEC_FAILED:
 			return exec_failed(sandbox, message.row, e);
@@ -325,6 +329,7 @@ _Noreturn void score_play_inside(const struct sandbox *sandbox)
 		.channelfd = sandbox->inside_channelfd,
 		.receivedfd = -1,
 		.rootfd = -1,
+		.listenerfd = -1,
 	};
 	struct err e = {0};
 
