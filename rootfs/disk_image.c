@@ -12,8 +12,8 @@
  * noinit_itable keeps the kernel from writing them out later. There are no copies of the super
  * block, for they would be extents to copy for nothing. The image is larger than BYTES by its own
  * metadata and by the blocks that ext4 sets aside for extents (2 %, at most 16 MiB), so that BYTES
- * is what an empty one has to give, to the block. The inode count is what mkfs.ext4 rounds it up
- * to: whole blocks of each group's table.
+ * is what an empty one has to give, to the block. mkfs.ext4 rounds the inodes up to whole blocks of
+ * each group's table; the surplus is used up, so that INODES is exact as well.
  */
 #include "rootfs/disk_image.h"
 
@@ -53,7 +53,7 @@ static const char features[] = "none,ext_attr,dir_index,filetype,extent,flex_bg,
 			       "large_file,huge_file,uninit_bg,dir_nlink,extra_isize";
 
 /* Where the volume label says that a file is a template of this layout. */
-static const char template_label[] = "agentdock-1";
+static const char template_label[] = "agentdock-2";
 
 /* ---- loop devices ---- */
 
@@ -229,8 +229,34 @@ static int make_filesystem(int imagefd, uint64_t blocks, uint64_t inodes, struct
 	return 0;
 }
 
+/* mkfs.ext4 rounds inodes up in each block group; a limit is what was asked for, so the rest is
+ * used up here, by empty files that nobody sees. */
+static int use_up_inodes(int mountfd, uint64_t allowed, struct err *e)
+{
+	scoped_fd directoryfd = -1;
+	struct statfs fs;
+
+	if (fstatfs(mountfd, &fs) < 0)
+		return err_sys(e, "measuring a disk template");
+	if (fs.f_ffree <= allowed)
+		return 0;
+	if (mkdirat(mountfd, "surplus", 0700) < 0)
+		return err_sys(e, "making surplus/ in a disk template");
+	directoryfd = file_open(mountfd, "surplus", O_RDONLY | O_DIRECTORY, 0, e);
+	TRY(directoryfd);
+	for (uint64_t left = fs.f_ffree - 1; left > allowed; left--) {
+		char name[24];
+
+		snprintf(name, sizeof name, "%" PRIu64, left);
+		if (mknodat(directoryfd, name, S_IFREG, 0) < 0)
+			return err_sys(e, "using up an inode of a disk template");
+	}
+	return 0;
+}
+
 /* Mounts the new file system, makes its two directories, and tells the blocks it has to give. */
-static int furnish_template(int controlfd, int imagefd, uint64_t *available, struct err *e)
+static int furnish_template(int controlfd, int imagefd, uint64_t inodes, uint64_t *available,
+                            struct err *e)
 {
 	scoped_fd mountfd = disk_image_mount(controlfd, imagefd, e);
 	struct statfs fs;
@@ -240,6 +266,7 @@ static int furnish_template(int controlfd, int imagefd, uint64_t *available, str
 		return err_sys(e, "removing lost+found from a disk template");
 	if (mkdirat(mountfd, "upper", 0755) < 0 || mkdirat(mountfd, "work", 0700) < 0)
 		return err_sys(e, "making upper/ and work/ in a disk template");
+	TRY(use_up_inodes(mountfd, inodes, e));
 	if (fstatfs(mountfd, &fs) < 0)
 		return err_sys(e, "measuring a disk template");
 	*available = fs.f_bavail;
@@ -257,7 +284,7 @@ static int build_template(int disksfd, int controlfd, uint64_t bytes, uint64_t i
 	TRY(imagefd);
 	for (int i = 0; i < SIZING_TRIES; i++) {
 		TRY(make_filesystem(imagefd, blocks, inodes_all, e));
-		TRY(furnish_template(controlfd, imagefd, &available, e));
+		TRY(furnish_template(controlfd, imagefd, inodes, &available, e));
 		if (available <= wanted && wanted - available <= SIZING_SLACK_BLOCKS)
 			return take_fd(&imagefd);
 		blocks = blocks + wanted - available;
@@ -382,11 +409,13 @@ static int check_free_space(int disksfd, uint64_t bytes, struct err *e)
 	free_bytes = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
 	if (free_bytes >= bytes)
 		return 0;
-	return err_set(e, ENOSPC,
-	               "the sandbox's disk may grow to %s, but the state directory has %s left; "
-	               "free some space, move the state directory, or lower the disk limit",
-	               format_bytes(bytes, want, sizeof want),
-	               format_bytes(free_bytes, have, sizeof have));
+	return err_set(
+		e, ENOSPC,
+		"the sandbox's disk may grow to %s, but the state directory has %s left; "
+		"free some space, move the state directory, or lower the limit of bytes or of "
+		"inodes",
+		format_bytes(bytes, want, sizeof want),
+		format_bytes(free_bytes, have, sizeof have));
 }
 
 int disk_image_create(int statefd, int controlfd, uint64_t bytes, uint64_t inodes, struct err *e)

@@ -161,8 +161,8 @@ int controller_enable(const struct cgroup *cgroup, int controller, struct err *e
 		return err_set(e, ENOENT,
 		               "the cgroup v2 tree of this host has no %s controller; look at "
 		               "cgroup_disable= on the kernel's command line, delegate it to this "
-		               "container, or allow this limit to be missing by name",
-		               name);
+		               "container, or allow the limit to be missing (--allow-missing %s)",
+		               name, name);
 	for (; levels > 0; levels--) {
 		int result = subtree_enable(cgroup, levels, name);
 

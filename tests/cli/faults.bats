@@ -110,6 +110,27 @@ only_alive() {
 	nothing_runs
 }
 
+@test "a host that runs full under a sandbox: what was lost is told, not passed over (own image)" {
+	use_small_image sh dd
+	mkdir full
+	# shellcheck disable=SC2016
+	in_namespace '
+		mount -t tmpfs -o size=80m full full
+		cp -a "$AGENTDOCK_STATE_DIR/." full
+		export AGENTDOCK_STATE_DIR=$PWD/full
+		mkfifo go said
+		exec 3<>go 4<>said
+		"$AGENTDOCK" run --image small --disk 50m --inodes 1000 --stdin go -- \
+			sh -c "echo ready; read -r line; dd if=/dev/zero of=x bs=1M count=40; exit 0" >said &
+		read -r line <&4
+		dd if=/dev/zero of=full/filler 2>/dev/null || true
+		echo now >&3
+		wait $!'
+	[ "$status" = 125 ]
+	[[ ${stderr_lines[-1]} == "agentdock: the state directory's file system ran full under the sandbox, and what the command wrote is lost; free some space, or lower the disk limits" ]]
+	nothing_runs
+}
+
 @test "a run directory that is missing is made; one that cannot be is named" {
 	export AGENTDOCK_RUN_DIR=$BATS_TEST_TMPDIR/a/b/run
 	report -- true
@@ -155,7 +176,7 @@ only_alive() {
 		grep -q " cgroup .*\b$controller\b" /proc/self/mounts || skip "no $controller controller on cgroup v1 here to hide"
 		# shellcheck disable=SC2016
 		in_namespace 'mount -t tmpfs none "/sys/fs/cgroup/$0"; "$AGENTDOCK" run -- true' "$controller"
-		one_line "agentdock: *$controller limit of cgroup *no $controller controller; *allow this limit to be missing by name"
+		one_line "agentdock: *$controller limit of cgroup *no $controller controller; *--allow-missing $controller*"
 		# shellcheck disable=SC2016
 		in_namespace 'mount -t tmpfs none "/sys/fs/cgroup/$0"
 			"$AGENTDOCK" run --json --allow-missing "$0" -- echo ran' "$controller"
