@@ -171,7 +171,7 @@ static void no_room_on_the_host(void **state)
 	(void)state;
 	assert_int_equal(disk_create(scratch.fd, &limits, 0, &disk, &e), -ENOSPC);
 	assert_text(e.text, "8.0 TiB");
-	assert_text(e.text, "lower the disk limit");
+	assert_text(e.text, "lower the limit of bytes or of inodes");
 	assert_int_equal(entries_in(scratch.fd, "disks"), 0);
 }
 
