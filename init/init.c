@@ -18,6 +18,7 @@
 #include <linux/errno.h>
 #include <linux/fcntl.h>
 #include <linux/prctl.h>
+#include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/signal.h>
 #include <linux/wait.h>
@@ -205,7 +206,10 @@ __attribute__((noreturn)) static void reap_and_forward(long pid)
 
 		if (child == -ECHILD)
 			quit(0);
-		if (child == pid) {
+		if (child > 0 && (status & 0xff) == 0x7f) {
+			/* stopped, because it asked us to trace it: let go of it */
+			CALL4(__NR_ptrace, PTRACE_DETACH, child, 0, status >> 8 & 0xff);
+		} else if (child == pid) {
 			pid = 0;
 			tell(INIT_EXITED, status);
 		}

@@ -48,7 +48,7 @@ INSIDE(join_cgroup)
 {
 	/* first: a v1 cpu controller takes no real-time process */
 	TRY(identity_forget_privileges(e));
-	return cgroup_join(&in->sandbox->cgroup, 0, e);
+	return cgroup_join(&in->sandbox->cgroup, e);
 }
 
 INSIDE(new_session)

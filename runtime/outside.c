@@ -2,10 +2,14 @@
 /* The outside halves of the score: what only the process that holds the host can do. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/securebits.h>
+#include <signal.h>
 #include <sched.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -125,6 +129,46 @@ static int namespaces_refused(const struct sandbox *sandbox, struct err *e)
 	return -code;
 }
 
+/*
+ * The kernel charges a user namespace, and what its users hold of per-user quotas (inotify
+ * instances, queued signals, message queues, ...), to the user who makes it. That must not be the
+ * host's root, whose quotas all sandboxes would share: it is the first id of the slot. The
+ * capabilities stay with us meanwhile (SECBIT_NO_SETUID_FIXUP), for CLONE_INTO_CGROUP.
+ */
+static int become_payer(uint32_t owner, struct err *e)
+{
+	if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) ||
+	    syscall(SYS_setresuid, -1, owner, -1))
+		return err_sys(e, "becoming user %u for the clone", owner);
+	return 0;
+}
+
+static int become_ourselves(int securebits, struct err *e)
+{
+	if (syscall(SYS_setresuid, -1, 0, -1) || prctl(PR_SET_SECUREBITS, securebits))
+		return err_sys(e, "becoming root again after the clone");
+	return 0;
+}
+
+static pid_t clone_as(uint32_t owner, const struct clone_args *args, struct err *e)
+{
+	int securebits = prctl(PR_GET_SECUREBITS), r;
+	pid_t pid;
+
+	if (securebits < 0)
+		return err_sys(e, "prctl(PR_GET_SECUREBITS)");
+	r = become_payer(owner, e);
+	pid = r < 0 ? r : process_clone3(args);
+	if (pid == 0)
+		return 0;
+	if (become_ourselves(securebits, e) < 0) {
+		if (pid > 0 && kill(pid, SIGKILL) == 0)
+			waitpid(pid, NULL, 0);
+		return -e->code;
+	}
+	return pid;
+}
+
 OUTSIDE(clone_inside)
 {
 	int ends[2];
@@ -143,7 +187,9 @@ OUTSIDE(clone_inside)
 	sandbox->channelfd = ends[0];
 	sandbox->inside_channelfd = ends[1];
 
-	pid_t pid = process_clone3(&args);
+	pid_t pid = sandbox->identity.user_namespace
+	                    ? clone_as(sandbox->identity.host_base, &args, e)
+	                    : process_clone3(&args);
 	if (pid == 0)
 		score_play_inside(sandbox);
 	if (pid < 0) {

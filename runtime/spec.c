@@ -10,7 +10,20 @@ enum {
 	MIB = 1024 * 1024,
 	NOFILE = 4096,
 	STACK_BYTES = 8 * MIB,
+	SIGPENDING = 4096,
+	MSGQUEUE_BYTES = 800 * 1024,
+	MEMLOCK_BYTES = 8 * MIB,
 };
+
+/* LIMIT, or the caller's own where that is lower: it may not be able to raise it. */
+static struct rlimit_spec at_most(int resource, rlim_t limit)
+{
+	struct rlimit now;
+
+	if (getrlimit((__rlimit_resource_t)resource, &now) == 0 && now.rlim_max < limit)
+		limit = now.rlim_max;
+	return (struct rlimit_spec){resource, limit, limit};
+}
 
 void sandbox_spec_defaults(struct sandbox_spec *spec)
 {
@@ -34,6 +47,9 @@ void sandbox_spec_defaults(struct sandbox_spec *spec)
 	rlimits[n++] = (struct rlimit_spec){RLIMIT_NOFILE, NOFILE, NOFILE};
 	rlimits[n++] = (struct rlimit_spec){RLIMIT_STACK, STACK_BYTES, STACK_BYTES};
 
+	rlimits[n++] = at_most(RLIMIT_SIGPENDING, SIGPENDING);
+	rlimits[n++] = at_most(RLIMIT_MSGQUEUE, MSGQUEUE_BYTES);
+	rlimits[n++] = at_most(RLIMIT_MEMLOCK, MEMLOCK_BYTES);
 	spec->identity.rlimits_count = n;
 }
 

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/process.h"
@@ -31,6 +32,11 @@ enum {
 	KILL_PATIENCE_MS =
 		10000,          /* from SIGKILL to the death of all; only a stuck kernel needs it */
 	DRAIN_AFTER_DEATH = 64, /* chunks; a dead sandbox's pipe holds no more than 1 MiB */
+	/* a stream's flood may cost us only so much time, which is not the sandbox's: 800 MB/s, and
+	 * 25,600 reads a second; the pipe holds the rest up */
+	WINDOW_US = 10000,
+	WINDOW_BYTES = 8 << 20,
+	WINDOW_READS = 256,
 	DENIALS_MAX = 100000, /* answered; then calls are refused without us, see serve_listener */
 };
 
@@ -48,6 +54,8 @@ struct loop {
 	uint64_t deadline_us; /* of the state; 0: none */
 	bool pid1_dead;
 	struct live live[2];
+	uint64_t window_ends_us; /* what was read in this window, of both streams */
+	size_t window_bytes, window_reads;
 	unsigned char input[LIVE_CHUNK];
 	size_t input_length, input_written;
 };
@@ -213,9 +221,22 @@ static int on_channel(struct loop *loop, struct err *e)
 		close_fd(&sandbox->channelfd);
 		return 0;
 	}
-	if (message.kind == INIT_EXITED && !sandbox->command_ended)
+	if (message.kind == INIT_EXITED && !sandbox->command_ended &&
+	    (WIFEXITED(message.row) || WIFSIGNALED(message.row)))
 		return on_command_end(loop, message.row, e);
 	return 0;
+}
+
+/* Has this window's share been read? A new window begins when the old one is over. */
+static bool throttled(struct loop *loop)
+{
+	uint64_t now = clock_us();
+
+	if (now >= loop->window_ends_us) {
+		loop->window_ends_us = now + WINDOW_US;
+		loop->window_bytes = loop->window_reads = 0;
+	}
+	return loop->window_bytes >= WINDOW_BYTES || loop->window_reads >= WINDOW_READS;
 }
 
 /* One chunk of a stream; closes it at its end. Returns the bytes that came. */
@@ -231,6 +252,8 @@ static ssize_t on_output(struct loop *loop, int i, struct err *e)
 		close_fd(&sandbox->outputfds[i]);
 		return 0;
 	}
+	loop->window_bytes += (size_t)n;
+	loop->window_reads++;
 	TRY(output_add(&sandbox->outputs[i], live->data, (size_t)n, e));
 	if (live->fd >= 0) {
 		live->length = (size_t)n;
@@ -301,15 +324,17 @@ static void on_stdin_pipe(struct loop *loop)
 
 /* ---- the loop ---- */
 
-static void fill(const struct loop *loop, struct pollfd polled[POLLED])
+/* Returns when poll must end at the latest. */
+static uint64_t fill(struct loop *loop, struct pollfd polled[POLLED])
 {
 	const struct sandbox *sandbox = loop->sandbox;
-	bool input = loop->input_written < loop->input_length;
+	bool input = loop->input_written < loop->input_length, wait = throttled(loop);
 
 	for (int i = 0; i < 2; i++) {
 		bool pending = live_pending(&loop->live[i]);
 
-		polled[OUT + i] = (struct pollfd){pending ? -1 : sandbox->outputfds[i], POLLIN, 0};
+		polled[OUT + i] = (struct pollfd){pending || wait ? -1 : sandbox->outputfds[i],
+		                                  POLLIN, 0};
 		polled[LIVE_OUT + i] = (struct pollfd){pending ? loop->live[i].fd : -1, POLLOUT, 0};
 	}
 	polled[CHANNEL] = (struct pollfd){sandbox->channelfd, POLLIN, 0};
@@ -318,6 +343,9 @@ static void fill(const struct loop *loop, struct pollfd polled[POLLED])
 	polled[CANCEL] = (struct pollfd){sandbox->watch->cancelfd, POLLIN, 0};
 	polled[STDIN_PIPE] = (struct pollfd){input ? sandbox->stdin_pipefd : -1, POLLOUT, 0};
 	polled[STDIN_SOURCE] = (struct pollfd){input ? -1 : sandbox->stdin_sourcefd, POLLIN, 0};
+	if (wait && (!loop->deadline_us || loop->window_ends_us < loop->deadline_us))
+		return loop->window_ends_us;
+	return loop->deadline_us;
 }
 
 /*
@@ -408,8 +436,9 @@ int supervise_running(struct sandbox *sandbox, struct err *e)
 	if (sandbox->spec->timeout_ms)
 		loop.deadline_us = after_ms(sandbox->spec->timeout_ms);
 	while (!loop.pid1_dead) {
-		fill(&loop, polled);
-		if (poll(polled, POLLED, poll_timeout(loop.deadline_us)) < 0 && errno != EINTR)
+		uint64_t until_us = fill(&loop, polled);
+
+		if (poll(polled, POLLED, poll_timeout(until_us)) < 0 && errno != EINTR)
 			return err_sys(e, "poll");
 		TRY(serve(&loop, polled, e));
 	}

@@ -196,7 +196,8 @@ static int become_unpacker(struct inside *in, int *resultfd, struct err *e)
 	snprintf(entries, sizeof entries, "%llu", (unsigned long long)in->spec->disk.inodes);
 	scoped_fd nullfd = file_open(AT_FDCWD, "/dev/null", O_RDWR, 0, e);
 	TRY(nullfd);
-	if (chdir("/workspace"))
+	/* its root is the workspace: libc finds no file of the image to load (gconv, locales) */
+	if (chroot("/workspace") || chdir("/"))
 		return err_sys(e, "/workspace");
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);

@@ -30,14 +30,17 @@ enum {
 
 void cgroup_init(struct cgroup *cgroup)
 {
-	*cgroup = (struct cgroup){.mode = CGROUP_NONE, .v2fd = -1, .v1fds = {-1, -1, -1}};
+	*cgroup = (struct cgroup){
+		.mode = CGROUP_NONE, .v2fd = -1, .v1fds = {-1, -1, -1}, .tasksfds = {-1, -1, -1}};
 }
 
 void cgroup_release(struct cgroup *cgroup)
 {
 	close_fd(&cgroup->v2fd);
-	for (int i = 0; i < CONTROLLERS; i++)
+	for (int i = 0; i < CONTROLLERS; i++) {
 		close_fd(&cgroup->v1fds[i]);
+		close_fd(&cgroup->tasksfds[i]);
+	}
 }
 
 /* ---- names ---- */

@@ -50,6 +50,7 @@ struct cgroup {
 	enum cgroup_mode mode;
 	int v2fd;          /* the group's directory in the v2 tree */
 	int v1fds[3];      /* cpu, memory, pids; -1 unless hybrid */
+	int tasksfds[3];   /* of the v1 groups, for cgroup_join; -1 unless hybrid and just made */
 	char path[128];    /* PARENT/NAME, below the mounts; for messages and the reaper */
 	unsigned enforced; /* set of enum cgroup_controller: what cgroup_limit did set */
 };
@@ -71,9 +72,12 @@ int cgroup_open(struct cgroup *cgroup, const struct cgroup_host *host, const cha
  * controller, group and way out, unless may_be_missing has it. */
 int cgroup_limit(struct cgroup *cgroup, const struct cgroup_limits *limits, struct err *e);
 
-/* Puts PID (0: the calling process, which has one thread; much faster) in the group's v1
- * hierarchies; CLONE_INTO_CGROUP with v2fd has done the v2 tree. Nothing to do on v2. */
-int cgroup_join(const struct cgroup *cgroup, pid_t pid, struct err *e);
+/*
+ * Puts the calling process, which has one thread, in the v1 hierarchies of a group that
+ * cgroup_create made, whatever it may still open; CLONE_INTO_CGROUP with v2fd has done the v2 tree.
+ * Nothing to do on v2.
+ */
+int cgroup_join(const struct cgroup *cgroup, struct err *e);
 
 struct cgroup_usage {
 	uint64_t cpu_us, cpu_user_us, cpu_system_us;

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/scoped.h"
 
 static bool cpu_period(const struct cgroup_limits *limits, char *text, size_t size)
@@ -33,6 +34,13 @@ static bool memory_lifted(const struct cgroup_limits *limits, char *text, size_t
 	return limits->memory_bytes != 0;
 }
 
+/* v1 counts what lies in network buffers apart from all other memory; a quarter of the limit more. */
+static bool network_buffers(const struct cgroup_limits *limits, char *text, size_t size)
+{
+	snprintf(text, size, "%" PRIu64, limits->memory_bytes / 4);
+	return limits->memory_bytes != 0;
+}
+
 /* The kernel refuses memory above memory+swap at every moment, so memory+swap is lifted first, and
  * set to the same value last: no swap. */
 const struct limit_row hybrid_limits[] = {
@@ -41,6 +49,8 @@ const struct limit_row hybrid_limits[] = {
 	{CGROUP_MEMORY, "memory.memsw.limit_in_bytes", memory_lifted, LIMIT_LIFTED, true, false},
 	{CGROUP_MEMORY, "memory.limit_in_bytes", limit_memory, LIMIT_PAGES, false, false},
 	{CGROUP_MEMORY, "memory.memsw.limit_in_bytes", limit_memory, LIMIT_PAGES, true, false},
+	{CGROUP_MEMORY, "memory.kmem.tcp.limit_in_bytes", network_buffers, LIMIT_PAGES, false,
+         true},
 	{CGROUP_PIDS, "pids.max", limit_pids, LIMIT_EXACT, false, false},
 };
 const size_t hybrid_limits_count = sizeof hybrid_limits / sizeof *hybrid_limits;
@@ -118,12 +128,25 @@ static int each_mount(struct cgroup *cgroup, const struct cgroup_host *host, gro
 	return 0;
 }
 
+/* Opened while we may: who joins by them has lost the right to open them. */
+static int open_tasks(struct cgroup *cgroup, struct err *e)
+{
+	for (int i = 0; i < CONTROLLERS; i++) {
+		if (cgroup->v1fds[i] < 0)
+			continue;
+		cgroup->tasksfds[i] = file_open(cgroup->v1fds[i], "tasks", O_WRONLY, 0, e);
+		if (cgroup->tasksfds[i] < 0)
+			return err_in(e, "cgroup %s", cgroup->path);
+	}
+	return 0;
+}
+
 /* On failure removes what it made, and not a group that it found. */
 int hybrid_create(struct cgroup *cgroup, const struct cgroup_host *host, struct err *e)
 {
 	struct err ignored;
 
-	if (each_mount(cgroup, host, group_make, e) == 0)
+	if (each_mount(cgroup, host, group_make, e) == 0 && open_tasks(cgroup, e) == 0)
 		return 0;
 	for (int i = 0; i < CONTROLLERS; i++)
 		if (cgroup->v1fds[i] >= 0)
@@ -144,25 +167,13 @@ int hybrid_remove(const char *path, const struct cgroup_host *host, struct err *
 	return 0;
 }
 
-int cgroup_join(const struct cgroup *cgroup, pid_t pid, struct err *e)
+int cgroup_join(const struct cgroup *cgroup, struct err *e)
 {
-	char text[16];
-
-	/* a task that moves itself takes no lock: moving another costs the kernel a grace period */
-	const char *file = pid ? "cgroup.procs" : "tasks";
-
-	snprintf(text, sizeof text, "%d", pid);
 	for (int i = 0; i < CONTROLLERS; i++) {
-		int result;
-
-		if (cgroup->v1fds[i] < 0)
-			continue;
-		result = control_write(cgroup->v1fds[i], file, text);
-		if (result < 0) {
-			errno = -result;
-			return err_sys(e, "cgroup %s: putting process %d under its %s controller",
-			               cgroup->path, pid, controller_names[i]);
-		}
+		/* a task that moves itself takes no lock: moving another costs a grace period */
+		if (cgroup->tasksfds[i] >= 0 && write(cgroup->tasksfds[i], "0", 1) != 1)
+			return err_sys(e, "cgroup %s: joining it under its %s controller",
+			               cgroup->path, controller_names[i]);
 	}
 	return 0;
 }

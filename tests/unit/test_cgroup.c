@@ -59,28 +59,20 @@ typedef int child_main(int outfd, void *data);
 /* Starts MAIN in the group; it begins when it is in every hierarchy of it. */
 static struct child child_start(const struct cgroup *cgroup, child_main *main, void *data)
 {
-	int go[2], out[2];
+	int out[2];
 	struct clone_args args = {.flags = CLONE_INTO_CGROUP,
 	                          .exit_signal = SIGCHLD,
 	                          .cgroup = (uint64_t)cgroup->v2fd};
 	struct child child;
 
-	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
 	child.pid = process_clone3(&args);
 	assert_true(child.pid >= 0);
 	if (child.pid == 0) {
-		char byte;
-
-		close(go[1]);
 		close(out[0]);
-		_exit(read(go[0], &byte, 1) == 1 ? main(out[1], data) : 99);
+		_exit(cgroup_join(cgroup, &e) < 0 ? 99 : main(out[1], data));
 	}
-	close(go[0]);
 	close(out[1]);
-	assert_ok(cgroup_join(cgroup, child.pid, &e));
-	assert_int_equal(write(go[1], "g", 1), 1);
-	close(go[1]);
 	child.outfd = out[0];
 	return child;
 }
