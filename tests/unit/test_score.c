@@ -66,14 +66,14 @@ static void make_root(void)
 /* The static program of build/, also in a sanitized build: it is executed on the sandbox's root. */
 static void find_archiver(char *path, size_t size)
 {
-	const char tail[] = "/build/agentdock-archive";
-	ssize_t length = readlink("/proc/self/exe", path, size - sizeof tail);
+	ssize_t length = readlink("/proc/self/exe", path, size - 1);
 
 	assert_true(length > 0);
 	path[length] = '\0';
 	for (int i = 0; i < 3; i++) /* BUILD/tests/NAME */
 		*strrchr(path, '/') = '\0';
-	strcat(path, tail);
+	length = (ssize_t)strlen(path);
+	snprintf(path + length, size - (size_t)length, "/build/agentdock-archive");
 }
 
 static int set_up(void **state)
