@@ -42,6 +42,7 @@ int err_set(struct err *e, int code, const char *fmt, ...)
 int err_sys(struct err *e, const char *fmt, ...)
 {
 	int code = code_of(errno);
+	const char *text = strerrordesc_np(code);
 	va_list args;
 	size_t used;
 
@@ -51,7 +52,10 @@ int err_sys(struct err *e, const char *fmt, ...)
 	append_va(e, fmt, args);
 	va_end(args);
 	used = strlen(e->text);
-	snprintf(e->text + used, sizeof e->text - used, ": %s", strerrordesc_np(code));
+	if (text)
+		snprintf(e->text + used, sizeof e->text - used, ": %s", text);
+	else
+		snprintf(e->text + used, sizeof e->text - used, ": error %d", code);
 	return -code;
 }
 

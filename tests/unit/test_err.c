@@ -32,6 +32,17 @@ static void test_sys_takes_errno(void **state)
 	assert_string_equal(e.text, "opening /x: No such file or directory");
 }
 
+/* The kernel's own, which reach programs all the same: ENOTSUPP is 524. */
+static void test_an_errno_without_a_text(void **state)
+{
+	struct err e;
+
+	(void)state;
+	errno = 524;
+	assert_int_equal(err_sys(&e, "x"), -524);
+	assert_string_equal(e.text, "x: error 524");
+}
+
 static void test_in_and_hint_surround(void **state)
 {
 	struct err e;
@@ -101,6 +112,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_set),
 		cmocka_unit_test(test_sys_takes_errno),
+		cmocka_unit_test(test_an_errno_without_a_text),
 		cmocka_unit_test(test_in_and_hint_surround),
 		cmocka_unit_test(test_long_texts_are_cut),
 		cmocka_unit_test(test_a_failure_without_a_code_is_one),
