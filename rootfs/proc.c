@@ -29,8 +29,8 @@ enum cover { HIDDEN_FILE, HIDDEN_DIRECTORY, READ_ONLY };
  * runtime-spec's defaults, what container engines added to them after CVEs (interrupts leaks the
  * timing of the host's keys and packets), and more of the same kinds: kernel addresses and physical
  * memory (kallsyms to vmallocinfo, iomem, ioports, modules), keyrings of others (keys, key-users),
- * the host's boot parameters, which are known to carry passwords (cmdline), devices and their
- * drivers. A process that is root only inside could not open many of these anyway; a sandbox
+ * the host's boot parameters, which are known to carry passwords (cmdline), how its kernel was
+ * built (config.gz), how full its memory is by zone, devices and their drivers. A process that is root only inside could not open many of these anyway; a sandbox
  * without a user namespace has that from here.
  */
 static const struct {
@@ -47,6 +47,12 @@ static const struct {
 	{"interrupts", HIDDEN_FILE},
 	{"partitions", HIDDEN_FILE},
 	{"diskstats", HIDDEN_FILE},
+	{"softirqs", HIDDEN_FILE},
+	{"zoneinfo", HIDDEN_FILE},
+	{"buddyinfo", HIDDEN_FILE},
+	{"consoles", HIDDEN_FILE},
+	{"misc", HIDDEN_FILE},
+	{"config.gz", HIDDEN_FILE},
 	{"kallsyms", HIDDEN_FILE},
 	{"kmsg", HIDDEN_FILE},
 	{"kpagecount", HIDDEN_FILE},

@@ -101,7 +101,8 @@ status_of() {
 # The parts of /proc that are covered: those that this kernel has.
 covered() {
 	local path
-	for path in kcore keys key-users latency_stats timer_list timer_stats sched_debug interrupts partitions diskstats kallsyms kmsg \
+	for path in kcore keys key-users latency_stats timer_list timer_stats sched_debug interrupts partitions diskstats softirqs \
+		zoneinfo buddyinfo consoles misc config.gz kallsyms kmsg \
 		kpagecount kpageflags kpagecgroup vmallocinfo slabinfo allocinfo pagetypeinfo iomem ioports modules mtrr \
 		cmdline acpi asound scsi bus driver dynamic_debug fs irq sys sysrq-trigger; do
 		[ ! -e "/proc/$path" ] || echo "/proc/$path"
