@@ -387,7 +387,10 @@ static int filter_calls(const struct walls *walls, struct err *e)
 
 	if (!filter)
 		return err_set(e, ENOMEM, "making a system call filter");
-	result = filter_rules(filter, walls);
+	/* of the kernel's errno seccomp_load makes ECANCELED otherwise */
+	result = seccomp_attr_set(filter, SCMP_FLTATR_API_SYSRAWRC, 1);
+	if (result == 0)
+		result = filter_rules(filter, walls);
 	if (result < 0)
 		err_set(e, -result, "composing the system call filter: %s", strerror(-result));
 	if (result == 0 && (result = seccomp_load(filter)) < 0) {
