@@ -278,6 +278,8 @@ void seccomp_filter_release(struct seccomp_filter *filter)
 	*filter = (struct seccomp_filter){0};
 }
 
+enum { KERNEL_ENOTSUPP = 524 }; /* no errno of user space, and returned nevertheless */
+
 static int install_error(const struct seccomp_filter *filter, struct err *e)
 {
 	int cause = errno;
@@ -293,6 +295,10 @@ static int install_error(const struct seccomp_filter *filter, struct err *e)
 	case ENOSYS:
 		return err_hint(e, "the kernel needs CONFIG_SECCOMP_FILTER and, for profiles that "
 		                   "notify, to be 5.5 or newer");
+	case KERNEL_ENOTSUPP:
+	case ENOMEM:
+		return err_hint(e, "the memory of all compiled filters of this host may be used "
+		                   "up: end what holds them, or raise net.core.bpf_jit_limit");
 	default:
 		return -cause;
 	}

@@ -5,13 +5,18 @@
  * architecture only is skipped, so that one profile serves all.
  *
  * Invariant: each call has exactly one place among allow, forbid, errno and allow_when; the rules
- * of errno_when come before those of forbid_when, and these before those of allow_when.
+ * of errno_when come before those of forbid_when, and these before those of allow_when. A listener
+ * gets socket(AF_NETLINK, *, NETLINK_ROUTE), of which it lets some pass, only from a profile that
+ * says so.
  */
 #include "seccomp/policy.h"
 
 #include <errno.h>
+#include <linux/netlink.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include "base/json.h"
 #include "base/scoped.h"
@@ -20,6 +25,7 @@
 struct parser {
 	struct policy *policy;
 	bool conditional[POLICY_CALLS]; /* forbidden unless a rule of allow_when matches */
+	bool few_netlink;
 };
 
 static int errno_parse(const char *name, int *error, struct err *e)
@@ -177,6 +183,25 @@ static int rule_add(struct policy *policy, const struct policy_rule *rule, struc
 	return 0;
 }
 
+/* What seccomp/notify.c recognises. */
+static struct policy_rule netlink_rule(struct policy_answer answer)
+{
+	return (struct policy_rule){
+		.number = SYS_socket,
+		.answer = answer,
+		.conditions = {{0, UINT32_MAX, {AF_NETLINK}, 1},
+	                       {2, UINT32_MAX, {NETLINK_ROUTE}, 1}},
+		.conditions_count = 2,
+	};
+}
+
+static int has_exceptions(const struct parser *p, const char *name, int number, struct err *e)
+{
+	if (p->policy->calls[number].action == POLICY_ALLOW || p->conditional[number])
+		return 0;
+	return err_set(e, EINVAL, "\"%s\" must be named by allow or allow_when as well", name);
+}
+
 static int rule_parse(struct parser *p, struct json_object *entry, struct policy_answer answer,
                       struct err *e)
 {
@@ -201,10 +226,8 @@ static int rule_parse(struct parser *p, struct json_object *entry, struct policy
 		return 0;
 	if (answer.action == POLICY_ALLOW)
 		TRY(call_allowed_when(p, name, rule.number, e));
-	else if (p->policy->calls[rule.number].action != POLICY_ALLOW &&
-	         !p->conditional[rule.number])
-		return err_set(e, EINVAL, "\"%s\" must be named by allow or allow_when as well",
-		               name);
+	else
+		TRY(has_exceptions(p, name, rule.number, e));
 	return rule_add(p->policy, &rule, e);
 }
 
@@ -286,14 +309,38 @@ static int allow_when_entry(struct parser *p, struct json_object *entry, struct 
 	return rule_parse(p, entry, (struct policy_answer){.action = POLICY_ALLOW}, e);
 }
 
+/* "Forbidden" is that the listener decides. */
+static int few_entry(struct parser *p, struct json_object *entry, struct err *e)
+{
+	static const char *const keys[] = {"name", "why", NULL};
+	const struct policy_rule rule = netlink_rule(
+		(struct policy_answer){.action = POLICY_FORBID});
+	const char *name = NULL;
+
+	TRY(entry_check(entry, keys, e));
+	TRY(json_get_string(entry, "name", true, &name, e));
+	if (strcmp(name, "netlink_route") != 0)
+		return err_set(e, EINVAL, "name: \"%s\" cannot be counted, \"netlink_route\" can",
+		               name);
+	if (!p->policy->notify)
+		return err_set(e, EINVAL, "a listener counts: it needs deny.action \"notify\"");
+	TRY(has_exceptions(p, "socket", SYS_socket, e));
+	p->few_netlink = true;
+	return rule_add(p->policy, &rule, e);
+}
+
 /* The order in which the lists are read; rules are tried by rank, not by it. */
 static const struct section {
 	const char *key;
 	int (*entry)(struct parser *p, struct json_object *entry, struct err *e);
 } sections[] = {
-	{"allow", allow_entry},           {"forbid", forbid_entry},
-	{"errno", errno_entry},           {"allow_when", allow_when_entry},
-	{"errno_when", errno_when_entry}, {"forbid_when", forbid_when_entry},
+	{"allow", allow_entry},
+	{"forbid", forbid_entry},
+	{"errno", errno_entry},
+	{"allow_when", allow_when_entry},
+	{"errno_when", errno_when_entry},
+	{"forbid_when", forbid_when_entry},
+	{"few", few_entry},
 };
 
 static int sections_parse(struct parser *p, struct json_object *root, struct err *e)
@@ -337,7 +384,7 @@ static int root_parse(struct parser *p, struct json_object *root, struct err *e)
 {
 	static const char *const keys[] = {"version",     "unknown", "deny",       "allow",
 	                                   "forbid",      "errno",   "allow_when", "errno_when",
-	                                   "forbid_when", NULL};
+	                                   "forbid_when", "few",     NULL};
 	uint64_t version = 0;
 
 	if (!json_object_is_type(root, json_type_object))
@@ -377,6 +424,24 @@ static void rules_sort(struct policy *policy)
 	}
 }
 
+/*
+ * The kernel, not the listener, refuses the sockets that a listener would let pass, and what rules
+ * of forbid_when refuse, which may be these.
+ */
+static int keep_from_listener(struct policy *policy, struct err *e)
+{
+	const struct policy_answer refused = {.action = POLICY_ERRNO, .error = policy->deny_error};
+	const struct policy_rule rule = netlink_rule(refused);
+
+	for (size_t i = 0; i < policy->rules_count; i++)
+		if (policy->rules[i].number == SYS_socket &&
+		    policy->rules[i].answer.action == POLICY_FORBID)
+			policy->rules[i].answer = refused;
+	if (policy->calls[SYS_socket].action != POLICY_FORBID)
+		return 0;
+	return rule_add(policy, &rule, e);
+}
+
 int policy_parse(const char *json, size_t length, struct policy *policy, struct err *e)
 {
 	scoped_json root = NULL;
@@ -388,6 +453,10 @@ int policy_parse(const char *json, size_t length, struct policy *policy, struct 
 		return err_in(e, "seccomp profile");
 	}
 	rules_sort(&parsed);
+	if (parsed.notify && !p.few_netlink && keep_from_listener(&parsed, e) < 0) {
+		policy_release(&parsed);
+		return err_in(e, "seccomp profile");
+	}
 	*policy = parsed;
 	return 0;
 }

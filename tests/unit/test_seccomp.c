@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
+#include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <linux/netlink.h>
 #include <linux/sched.h>
@@ -474,7 +475,9 @@ static const struct question {
 	{"socket", {AF_INET, SOCK_STREAM, IPPROTO_SCTP}, FORBIDDEN},
 	{"socket", {AF_INET, SOCK_STREAM, IPPROTO_UDP}, FORBIDDEN},
 	{"socket", {AF_INET, SOCK_STREAM, 262}, SECCOMP_RET_ERRNO | EPROTONOSUPPORT},
-	{"socket", {AF_NETLINK, SOCK_RAW, NETLINK_ROUTE}, ALLOWED},
+	/* to the listener, which lets a few pass */
+	{"socket", {AF_NETLINK, SOCK_RAW, NETLINK_ROUTE}, FORBIDDEN},
+	{"socket", {AF_NETLINK | HIGH_BITS, SOCK_RAW, NETLINK_ROUTE | HIGH_BITS}, FORBIDDEN},
 	{"socket", {AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_AUDIT}, FORBIDDEN},
 	{"socket", {AF_NETLINK, SOCK_DGRAM, NETLINK_NETFILTER | HIGH_BITS}, FORBIDDEN},
 	{"socket", {AF_PACKET, SOCK_RAW}, FORBIDDEN},
@@ -497,6 +500,8 @@ static const struct question {
 	{"ioctl", {0, TIOCSETD}, FORBIDDEN},
 	{"ioctl", {0, FS_IOC_SETFLAGS}, FORBIDDEN},
 	{"ioctl", {0, FS_IOC_FSSETXATTR | HIGH_BITS}, FORBIDDEN},
+	{"ioctl", {0, FS_IOC_FIEMAP}, SECCOMP_RET_ERRNO | EOPNOTSUPP},
+	{"ioctl", {0, FS_IOC_FIEMAP | HIGH_BITS}, SECCOMP_RET_ERRNO | EOPNOTSUPP},
 	{"ioctl", {0, FS_IOC_GETFLAGS}, ALLOWED},
 	{"ioctl", {0, TCGETS}, ALLOWED},
 	{"ioctl", {TIOCSTI, TIOCGWINSZ}, ALLOWED},
@@ -506,14 +511,29 @@ static const struct question {
 	{"mknodat", {0, 0, S_IFSOCK}, ALLOWED},
 	{"mknodat", {0, 0, S_IFBLK}, FORBIDDEN},
 	{"mknodat", {0, 0, S_IFCHR | 0x10000}, FORBIDDEN},
-	{"seccomp", {SECCOMP_SET_MODE_FILTER, 0}, ALLOWED},
+	{"seccomp", {SECCOMP_SET_MODE_FILTER, 0}, SECCOMP_RET_ERRNO | EINVAL},
+	{"seccomp", {SECCOMP_SET_MODE_FILTER | HIGH_BITS, 0}, SECCOMP_RET_ERRNO | EINVAL},
 	{"seccomp",
          {SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER},
          SECCOMP_RET_ERRNO | EINVAL},
-	{"seccomp",
-         {SECCOMP_SET_MODE_FILTER,
-          SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_TSYNC | HIGH_BITS},
-         SECCOMP_RET_ERRNO | EINVAL},
+	{"seccomp", {SECCOMP_GET_ACTION_AVAIL, 0}, ALLOWED},
+	{"prctl", {PR_SET_SECCOMP, SECCOMP_MODE_FILTER}, SECCOMP_RET_ERRNO | EINVAL},
+	{"prctl", {PR_SET_SECCOMP | HIGH_BITS, 1}, SECCOMP_RET_ERRNO | EINVAL},
+	{"prctl", {PR_GET_SECCOMP}, ALLOWED},
+	{"prctl", {PR_SET_NAME}, ALLOWED},
+	{"setsockopt", {0, SOL_SOCKET, SO_ATTACH_FILTER}, FORBIDDEN},
+	{"setsockopt", {0, SOL_SOCKET | HIGH_BITS, SO_ATTACH_FILTER | HIGH_BITS}, FORBIDDEN},
+	{"setsockopt", {0, SOL_SOCKET, SO_ATTACH_BPF}, FORBIDDEN},
+	{"setsockopt", {0, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF}, FORBIDDEN},
+	{"setsockopt", {0, SOL_SOCKET, SO_ATTACH_REUSEPORT_EBPF}, FORBIDDEN},
+	{"setsockopt", {0, SOL_SOCKET, SO_REUSEPORT}, ALLOWED},
+	{"setsockopt", {0, IPPROTO_IPV6, IPV6_V6ONLY}, ALLOWED},
+	{"io_setup", {0}, UNKNOWN},
+	{"io_destroy", {0}, UNKNOWN},
+	{"io_submit", {0}, UNKNOWN},
+	{"io_cancel", {0}, UNKNOWN},
+	{"io_getevents", {0}, UNKNOWN},
+	{"io_pgetevents", {0}, UNKNOWN},
 	{"mount", {0}, FORBIDDEN},
 	{"umount2", {0}, FORBIDDEN},
 	{"pivot_root", {0}, FORBIDDEN},
@@ -796,18 +816,27 @@ static int trace_child(void)
 	return status;
 }
 
-static bool listener_refused(const struct sock_fprog *program)
-{
-	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
-	               program) == -1 &&
-	       errno == EINVAL;
-}
-
-static void allow_body(struct shared *s)
+/* As a kernel without filters answers, so that programs do without. */
+static int filters_refused(void)
 {
 	const struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	struct sock_filter code = allow;
 	const struct sock_fprog program = {1, &code};
+
+	for (unsigned flags = 0; flags <= SECCOMP_FILTER_FLAG_NEW_LISTENER; flags++)
+		if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program) != -1 ||
+		    errno != EINVAL)
+			return -1;
+	for (int mode = SECCOMP_MODE_STRICT; mode <= SECCOMP_MODE_FILTER; mode++)
+		if (prctl(PR_SET_SECCOMP, mode, &program) != -1 || errno != EINVAL)
+			return -1;
+	/* the kernel itself refuses it to who has a filter */
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 0, NULL) == -1 && errno == EINVAL ? 0
+	                                                                                       : -1;
+}
+
+static void allow_body(struct shared *s)
+{
 	pthread_t thread;
 	int answer = 0, pair[2];
 
@@ -825,10 +854,7 @@ static void allow_body(struct shared *s)
 	TRIED(s, syscall(SYS_unshare, CLONE_FS | CLONE_FILES));
 	TRIED(s, memfd_create("x", MFD_CLOEXEC));
 	TRIED(s, mlock(&answer, sizeof answer));
-	/* a guest may bind itself further */
-	TRIED(s, syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program));
-	/* but not with a listener of its own, which could let pass what ours stops */
-	TRIED(s, listener_refused(&program) ? 0 : -1);
+	TRIED(s, filters_refused());
 }
 
 static void allowed_works(void **state)
@@ -838,7 +864,7 @@ static void allowed_works(void **state)
 
 	(void)state;
 	in_sandbox(allow_body, shared, &denials);
-	assert_int_equal(shared->count, 16);
+	assert_int_equal(shared->count, 15);
 	for (int i = 0; i < shared->count; i++)
 		if (shared->results[i].value < 0)
 			fail_msg("call %d gave %ld, errno %d", i, shared->results[i].value,
@@ -888,6 +914,83 @@ static void i386_is_enosys(void **state)
 #endif
 
 /* ---- the listener ---- */
+
+enum { NETLINK_TRIES = SECCOMP_NETLINK_MAX + 10 };
+
+static void netlink_body(struct shared *s)
+{
+	for (int i = 0; i < NETLINK_TRIES; i++) {
+		TRIED(s, socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+		/* closing one makes no room: who holds it is not known */
+		if (i % 2)
+			close((int)s->results[s->count - 1].value);
+	}
+}
+
+static void first_netlink_sockets_pass(void **state)
+{
+	struct shared *shared = shared_new();
+	struct seccomp_denials denials = {0};
+
+	(void)state;
+	in_sandbox(netlink_body, shared, &denials);
+	assert_int_equal(shared->count, NETLINK_TRIES);
+	for (int i = 0; i < NETLINK_TRIES; i++)
+		assert_int_equal(shared->results[i].error, i < SECCOMP_NETLINK_MAX ? 0 : EPERM);
+	assert_int_equal(denials.total, NETLINK_TRIES - SECCOMP_NETLINK_MAX);
+	assert_int_equal(denied(&denials, SYS_socket), NETLINK_TRIES - SECCOMP_NETLINK_MAX);
+	munmap(shared, sizeof *shared);
+}
+
+#define AN_ARG(index, value) "{\"index\":" #index ",\"type\":\"int\",\"values\":[" #value "]}"
+#define FEW_NETLINK          ",\"few\":[{\"name\":\"netlink_route\",\"why\":\"\"}]"
+
+static const struct netlink_profile {
+	const char *rest;
+	uint32_t answer, others;
+} netlink_profiles[] = {
+	/* what a profile forbids never reaches a listener that would let it pass */
+	{",\"forbid\":[{\"names\":[\"socket\"],\"why\":\"\"}]", SECCOMP_RET_ERRNO | EPERM,
+         FORBIDDEN},
+	{",\"allow\":[\"socket\"],\"forbid_when\":[{\"name\":\"socket\",\"why\":\"\",\"args\":"
+         "[" AN_ARG(0, 16) "]}]",
+         SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ERRNO | EPERM},
+	{",\"allow_when\":[{\"name\":\"socket\",\"why\":\"\",\"args\":[" AN_ARG(0, 1) "]}]",
+         SECCOMP_RET_ERRNO | EPERM, FORBIDDEN},
+	/* what it allows, it allows */
+	{",\"allow\":[\"socket\"]", ALLOWED, ALLOWED},
+	{",\"allow_when\":[{\"name\":\"socket\",\"why\":\"\",\"args\":[" AN_ARG(2, 0) "]}]",
+         ALLOWED, FORBIDDEN},
+	/* where it says so, the listener decides */
+	{",\"allow\":[\"socket\"]" FEW_NETLINK, FORBIDDEN, ALLOWED},
+	{",\"allow\":[\"socket\"],\"errno_when\":[{\"name\":\"socket\",\"why\":\"\","
+         "\"errno\":\"EACCES\",\"args\":[" AN_ARG(0, 16) "]}]" FEW_NETLINK,
+         SECCOMP_RET_ERRNO | EACCES, SECCOMP_RET_ERRNO | EACCES},
+};
+
+static void only_a_profile_lets_netlink_pass(void **state)
+{
+	struct seccomp_data route = {.nr = SYS_socket,
+	                             .arch = ARCH_NATIVE,
+	                             .args = {AF_NETLINK, SOCK_RAW, NETLINK_ROUTE}};
+	struct seccomp_data other = {.nr = SYS_socket,
+	                             .arch = ARCH_NATIVE,
+	                             .args = {AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER}};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(netlink_profiles); i++) {
+		char json[1024];
+		struct seccomp_filter filter;
+
+		snprintf(json, sizeof json, "{" HEAD DENY "%s}", netlink_profiles[i].rest);
+		filter = compile(json);
+		if (ask(&filter, &route) != netlink_profiles[i].answer ||
+		    ask(&filter, &other) != netlink_profiles[i].others)
+			fail_msg("%s: %#x, %#x", json, ask(&filter, &route), ask(&filter, &other));
+		compare_all(json, strlen(json));
+		seccomp_filter_release(&filter);
+	}
+}
 
 static void flood_body(struct shared *s)
 {
@@ -1017,6 +1120,39 @@ static void install_needs_no_new_privs(void **state)
 	munmap(shared, sizeof *shared);
 }
 
+/* The budget that all filters of a host share is used up. */
+static void install_names_the_jit_limit(void **state)
+{
+	static const int codes[] = {524, ENOMEM};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(codes); i++) {
+		struct shared *shared = shared_new();
+		struct sock_filter code[] = {
+			BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+			BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_seccomp, 0, 1),
+			BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)codes[i]),
+			BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		};
+		const struct sock_fprog program = {COUNT(code), code};
+		int status, listenerfd = -1;
+		pid_t child = fork();
+
+		if (child == 0) {
+			if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+			    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+				_exit(100);
+			seccomp_filter_install(seccomp_default_filter(), &listenerfd, &shared->e);
+			_exit(0);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+		assert_int_equal(shared->e.code, codes[i]);
+		assert_non_null(strstr(shared->e.text, "net.core.bpf_jit_limit"));
+		munmap(shared, sizeof *shared);
+	}
+}
+
 static void deny_by_errno_needs_no_listener(void **state)
 {
 	struct seccomp_filter filter = compile(
@@ -1051,6 +1187,8 @@ static void calls_have_names(void **state)
 }
 
 /* ---- profiles with one mistake each ---- */
+
+#define DENY_ERRNO "\"deny\":{\"action\":\"errno\",\"errno\":\"EPERM\"}"
 
 static const struct mistake {
 	const char *json;
@@ -1089,6 +1227,12 @@ static const struct mistake {
 	{WHEN("forbid_when", "ioctl", "{\"index\":1,\"type\":\"int\",\"values\":[1]}"),
          {"forbid_when[0]", "allow or allow_when"}},
 	{WHEN("allow_when", "opne", "{\"index\":1,\"type\":\"int\",\"values\":[1]}"), {"\"opne\""}},
+	{"{" HEAD DENY ",\"allow\":[\"socket\"],\"few\":[{\"name\":\"socket\",\"why\":\"\"}]}",
+         {"few[0]", "\"netlink_route\""}},
+	{"{" HEAD DENY ",\"allow\":[\"socket\"],\"few\":[{\"name\":\"netlink_route\"}]}",
+         {"few[0]", "why"}},
+	{"{" HEAD DENY_ERRNO ",\"allow\":[\"socket\"]" FEW_NETLINK "}", {"few[0]", "\"notify\""}},
+	{"{" HEAD DENY FEW_NETLINK "}", {"few[0]", "allow or allow_when"}},
 	{WHEN("allow_when", "ioctl", "7"), {"args[0]", "not an object"}},
 	{WHEN("allow_when", "ioctl", "{\"index\":6,\"type\":\"int\",\"values\":[1]}"),
          {"args[0]", "index"}},
@@ -1173,10 +1317,13 @@ int main(void)
 #ifdef __x86_64__
 		cmocka_unit_test(i386_is_enosys),
 #endif
+		cmocka_unit_test(first_netlink_sockets_pass),
+		cmocka_unit_test(only_a_profile_lets_netlink_pass),
 		cmocka_unit_test(more_kinds_than_fit),
 		cmocka_unit_test(caller_dies_before_the_answer),
 		cmocka_unit_test(without_a_listener_forbidden_is_enosys),
 		cmocka_unit_test(install_needs_no_new_privs),
+		cmocka_unit_test(install_names_the_jit_limit),
 		cmocka_unit_test(deny_by_errno_needs_no_listener),
 		cmocka_unit_test(calls_have_names),
 		cmocka_unit_test(mistakes_are_named),
