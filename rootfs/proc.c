@@ -30,8 +30,9 @@ enum cover { HIDDEN_FILE, HIDDEN_DIRECTORY, READ_ONLY };
  * timing of the host's keys and packets), and more of the same kinds: kernel addresses and physical
  * memory (kallsyms to vmallocinfo, iomem, ioports, modules), keyrings of others (keys, key-users),
  * the host's boot parameters, which are known to carry passwords (cmdline), how its kernel was
- * built (config.gz), how full its memory is by zone, devices and their drivers. A process that is root only inside could not open many of these anyway; a sandbox
- * without a user namespace has that from here.
+ * built (config.gz), how full its memory is by zone, devices and their drivers. A process that is
+ * root only inside could not open many of these anyway; a sandbox without a user namespace has that
+ * from here.
  */
 static const struct {
 	const char *path;
