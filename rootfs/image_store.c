@@ -56,7 +56,7 @@ int image_store_open(struct image_store *store, const char *state, const char *a
 	TRY(text_format(opened.path, sizeof(opened.path), e, "%s", state));
 	TRY(text_format(opened.archiver, sizeof(opened.archiver), e, "%s", archiver));
 	if (dir_make_all(AT_FDCWD, state, 0711, e) < 0)
-		return err_in(e, "state directory %s", state);
+		return err_in(e, "state directory %s (AGENTDOCK_STATE_DIR)", state);
 	statefd = file_open(AT_FDCWD, state, O_RDONLY | O_DIRECTORY, 0, e);
 	TRY(statefd);
 	opened.statefd = statefd;

@@ -137,8 +137,10 @@ static int spawn(struct child *child, const char *archiver, const char *const ar
 	if (!error)
 		return 0;
 	child->pid = 0;
-	return err_set(e, error, "starting %s: %s; is AgentDock installed whole?", archiver,
-	               strerror(error));
+	return err_set(e, error,
+	               "starting %s: %s; make install, or set AGENTDOCK_LIBEXEC to the directory "
+	               "that has it",
+	               archiver, strerror(error));
 }
 
 /* The last line that the child wrote on stderr, "" where there is none. */

@@ -30,15 +30,17 @@ int sandbox_host_open(struct sandbox_host *host, const struct sandbox_host_paths
 		               "a sandbox needs root to be built; run agentdock as root (sudo)");
 	if (parent[0] == '/' || strstr(parent, "..") || !parent[0])
 		return err_set(e, EINVAL,
-		               "cgroup parent '%s': wanted a path below the cgroup mounts, such as "
-		               "agentdock",
+		               "AGENTDOCK_CGROUP_PARENT: '%s': want a path below the cgroup mounts "
+		               "(no leading /, no ..), such as agentdock",
 		               parent);
 	TRY(text_format(host->run_path, sizeof host->run_path, e, "%s", run));
 	TRY(text_format(host->cgroup_parent, sizeof host->cgroup_parent, e, "%s", parent));
 	TRY(cgroup_host_probe(&host->cgroups, e));
-	TRY(dir_make_all(AT_FDCWD, run, 0700, e));
+	if (dir_make_all(AT_FDCWD, run, 0700, e) < 0)
+		return err_in(e, "run directory %s (AGENTDOCK_RUN_DIR)", run);
 	scoped_fd runfd = file_open(AT_FDCWD, run, O_RDONLY | O_DIRECTORY, 0, e);
-	TRY(runfd);
+	if (runfd < 0)
+		return err_in(e, "run directory (AGENTDOCK_RUN_DIR)");
 	TRY(image_store_open(&host->store, state, paths->archiver, e));
 	host->runfd = take_fd(&runfd);
 	return 0;

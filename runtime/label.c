@@ -63,8 +63,9 @@ int claim_label(struct sandbox *sandbox, struct err *e)
 	length = text_format(text, sizeof text, e, "%s %s\n", sandbox->report->id,
 	                     host->cgroup_parent);
 	TRY(length);
-	scoped_fd labelfd = file_open(host->runfd, ".", O_TMPFILE | O_RDWR, 0600, e);
-	TRY(labelfd);
+	scoped_fd labelfd = openat(host->runfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (labelfd < 0)
+		return err_sys(e, "making a file in %s (AGENTDOCK_RUN_DIR)", host->run_path);
 	if (flock(labelfd, LOCK_EX | LOCK_NB))
 		return err_sys(e, "locking the label of a new sandbox in %s", host->run_path);
 	TRY(fd_write_all(labelfd, text, (size_t)length, e));
