@@ -21,6 +21,9 @@ int cmd_image(int argc, char **argv);  /* cli/image.c */
 int cmd_doctor(int argc, char **argv); /* cli/doctor.c */
 int cmd_gc(int argc, char **argv);     /* cli/gc.c */
 
+/* The value of a variable of the environment; FALLBACK where it is not set, or empty. */
+const char *cli_setting(const char *variable, const char *fallback);
+
 /* Each path is a setting of the environment, or else the default in brackets. Never NULL, never
  * freed, the same for the life of the process. */
 const char *cli_state_dir(void);     /* AGENTDOCK_STATE_DIR [/var/lib/agentdock] */
@@ -32,13 +35,18 @@ const char *cli_cgroup_parent(void); /* AGENTDOCK_CGROUP_PARENT [agentdock] */
  * /usr/libexec/agentdock that has agentdock-archive; the last one where none has, so that the error
  * that follows names a path. */
 const char *cli_libexec_dir(void);
-const char *cli_archiver(void); /* agentdock-archive in there */
+const char *cli_archiver(void);        /* agentdock-archive in there */
+int cli_archiver_check(struct err *e); /* whether it can be started */
+
+/* Whether the state and the run directory are absolute; the error names the variable. */
+int cli_paths_check(struct err *e);
 
 /* fixtures/sample-repo of the build tree or of the installation. */
 int cli_fixture(const char **path, struct err *e);
 
-/* sandbox_host_open() on the directories above. */
+/* sandbox_host_open() and image_store_open() on the directories above. */
 int cli_host_open(struct sandbox_host *host, struct err *e);
+int cli_store_open(struct image_store *store, struct err *e);
 
 /* Prints "agentdock: TEXT" on stderr, made printable; returns CLI_FAILED. */
 int cli_fail(const struct err *e);
@@ -46,7 +54,7 @@ int cli_fail(const struct err *e);
 /* Flushes what was printed on stdout; a write that failed (a full disk) is CLI_FAILED, else 0. */
 int cli_finish_stdout(void);
 
-/* Whether FD takes colours: a terminal, and NO_COLOR is not set. */
+/* Whether FD takes colours: a terminal that is not dumb, and NO_COLOR is not set. */
 bool cli_colours(int fd);
 
 /* The entry of NAMES (NULL-terminated) that WORD was probably meant to be, or NULL. */

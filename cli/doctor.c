@@ -24,7 +24,7 @@
 
 enum { TRY_TIMEOUT_MS = 5000 };
 
-static const char *const state_names[] = {"ok", "degraded", "missing"};
+static const char *const state_names[] = {"ok", "degraded", "missing", "not tried"};
 
 void finding_ok(struct finding *finding, const char *fmt, ...)
 {
@@ -44,6 +44,17 @@ void finding_lacks(struct finding *finding, enum finding_state state, const char
 
 	finding->state = state;
 	snprintf(finding->way_out, sizeof finding->way_out, "%s", way_out);
+	va_start(args, fmt);
+	vsnprintf(finding->found, sizeof finding->found, fmt, args);
+	va_end(args);
+}
+
+void finding_untried(struct finding *finding, const char *fmt, ...)
+{
+	va_list args;
+
+	finding->state = FINDING_UNTRIED;
+	finding->way_out[0] = '\0';
 	va_start(args, fmt);
 	vsnprintf(finding->found, sizeof finding->found, fmt, args);
 	va_end(args);
@@ -123,7 +134,10 @@ static int examine(finding_sink *sink, void *data, struct err *e)
 		for (const struct check *check = tables[i]; check->name && result >= 0; check++) {
 			struct finding finding = {.state = FINDING_OK};
 
-			check->look(&doctor, &finding);
+			if (check->needs_root && geteuid() != 0)
+				finding_untried(&finding, "needs root");
+			else
+				check->look(&doctor, &finding);
 			missing += finding.state == FINDING_MISSING;
 			result = sink(data, check->name, &finding, e);
 		}
@@ -165,6 +179,40 @@ static int print_json(struct err *e)
 	return missing;
 }
 
+/* A line of the table; what stands at COLUMN is the state, or its heading. */
+static void print_coloured_line(const char *line, size_t column)
+{
+	static const char *const colours[] = {"32", "33", "31", "2"};
+	const char *state = line + column;
+
+	for (size_t i = 0; i < sizeof state_names / sizeof *state_names; i++) {
+		size_t length = strlen(state_names[i]);
+
+		if (strncmp(state, state_names[i], length) == 0) {
+			printf("%.*s\033[%sm%s\033[0m%s\n", (int)column, line, colours[i],
+			       state_names[i], state + length);
+			return;
+		}
+	}
+	printf("%s\n", line);
+}
+
+static void print_coloured(const struct table *table)
+{
+	scoped_mem char *text = NULL;
+	size_t size, column;
+	FILE *memory = open_memstream(&text, &size);
+	char *rest, *line;
+
+	if (!memory)
+		return table_print(table, stdout);
+	table_print(table, memory);
+	fclose(memory);
+	column = (size_t)(strstr(text, "STATE") - text);
+	for (rest = text; (line = strsep(&rest, "\n")) && *line;)
+		print_coloured_line(line, column);
+}
+
 static int print_table(struct err *e)
 {
 	static const char *const header[] = {"CHECK", "STATE", "FOUND; WAY OUT", NULL};
@@ -174,7 +222,13 @@ static int print_table(struct err *e)
 	if (missing >= 0)
 		missing = examine(to_table, &table, e);
 	if (missing >= 0) {
-		table_print(&table, stdout);
+		if (geteuid() != 0)
+			puts("agentdock doctor was not started as root: what takes root is not "
+			     "tried.\nRun it as root (sudo agentdock doctor).\n");
+		if (cli_colours(STDOUT_FILENO))
+			print_coloured(&table);
+		else
+			table_print(&table, stdout);
 		printf("\n%s\n", missing ? "agentdock run does not work here as it is: see what is "
 		                           "missing"
 		                         : "agentdock run works here");

@@ -7,6 +7,7 @@
 #ifndef CLI_DOCTOR_H
 #define CLI_DOCTOR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,7 @@ enum finding_state {
 	FINDING_OK,
 	FINDING_DEGRADED, /* a default run works, but something of it is weaker or unmeasured */
 	FINDING_MISSING,  /* a default run does not work */
+	FINDING_UNTRIED,  /* a finding above says why */
 };
 
 struct finding {
@@ -39,6 +41,7 @@ struct doctor {
 struct check {
 	const char *name;
 	void (*look)(struct doctor *doctor, struct finding *finding);
+	bool needs_root; /* whoever is not root learns nothing from trying it */
 };
 
 extern const struct check kernel_checks[]; /* cli/doctor_kernel.c; ends with a NULL name */
@@ -53,6 +56,8 @@ PRINTF_LIKE(2, 3) void finding_ok(struct finding *finding, const char *fmt, ...)
 PRINTF_LIKE(4, 5)
 void finding_lacks(struct finding *finding, enum finding_state state, const char *way_out,
                    const char *fmt, ...);
+
+PRINTF_LIKE(2, 3) void finding_untried(struct finding *finding, const char *fmt, ...);
 
 /* Takes E apart at its first "; " into what was found and the way out; WAY_OUT where it has none.
  */

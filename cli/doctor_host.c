@@ -43,9 +43,14 @@ void look_state_directory(struct doctor *doctor, struct finding *finding)
 {
 	const char *path = cli_state_dir();
 	struct statvfs fs;
+	struct err e;
 	uint64_t free_bytes;
 	char text[32];
 
+	if (cli_paths_check(&e) < 0) {
+		finding_error(finding, FINDING_MISSING, "unset it, or name one from /", &e);
+		return;
+	}
 	doctor->statefd = nearest_open(path);
 	if (doctor->statefd < 0 || fstatvfs(doctor->statefd, &fs) < 0) {
 		finding_lacks(finding, FINDING_MISSING, "set AGENTDOCK_STATE_DIR", "%s: %s", path,
@@ -103,7 +108,7 @@ static void look_limit(struct doctor *doctor, struct finding *finding, const cha
 	snprintf(way_out, sizeof way_out,
 	         "enable the %s controller, or run with --allow-missing %s", name, name);
 	if (doctor->cgroup.v2fd < 0)
-		finding_lacks(finding, FINDING_MISSING, way_out, "not tried: no cgroup");
+		finding_untried(finding, "no cgroup");
 	else if (cgroup_limit(&doctor->cgroup, &limits, &e) < 0)
 		finding_error(finding, FINDING_MISSING, way_out, &e);
 	else
@@ -128,7 +133,7 @@ static void look_pids(struct doctor *doctor, struct finding *finding)
 static void look_kill(struct doctor *doctor, struct finding *finding)
 {
 	if (doctor->cgroup.v2fd < 0)
-		finding_lacks(finding, FINDING_MISSING, "see cgroups", "not tried: no cgroup");
+		finding_untried(finding, "no cgroup");
 	else if (faccessat(doctor->cgroup.v2fd, "cgroup.kill", W_OK, 0) < 0)
 		finding_lacks(finding, FINDING_DEGRADED, "use kernel 5.14 or newer",
 		              "processes are frozen and killed one by one");
@@ -141,7 +146,7 @@ static void look_freeze(struct doctor *doctor, struct finding *finding)
 	struct err e;
 
 	if (doctor->cgroup.v2fd < 0)
-		finding_lacks(finding, FINDING_MISSING, "see cgroups", "not tried: no cgroup");
+		finding_untried(finding, "no cgroup");
 	else if (cgroup_freeze(&doctor->cgroup, true, &e) < 0 ||
 	         cgroup_freeze(&doctor->cgroup, false, &e) < 0)
 		finding_error(finding, FINDING_DEGRADED, "use kernel 5.2 or newer", &e);
@@ -153,13 +158,13 @@ static void look_freeze(struct doctor *doctor, struct finding *finding)
 
 static void look_archiver(struct doctor *doctor, struct finding *finding)
 {
+	struct err e;
+
 	(void)doctor;
-	if (access(cli_archiver(), X_OK) == 0)
-		finding_ok(finding, "%s", cli_archiver());
+	if (cli_archiver_check(&e) < 0)
+		finding_error(finding, FINDING_MISSING, "", &e);
 	else
-		finding_lacks(finding, FINDING_MISSING,
-		              "make install, or set AGENTDOCK_LIBEXEC to its directory", "%s: %s",
-		              cli_archiver(), strerror(errno));
+		finding_ok(finding, "%s", cli_archiver());
 }
 
 static void look_init(struct doctor *doctor, struct finding *finding)
@@ -191,7 +196,7 @@ static void look_image(struct doctor *doctor, struct finding *finding)
 		              cli_state_dir(), strerror(errno));
 		return;
 	}
-	if (image_store_open(&store, cli_state_dir(), cli_archiver(), &e) < 0) {
+	if (cli_store_open(&store, &e) < 0) {
 		finding_error(finding, FINDING_MISSING, way_out, &e);
 		return;
 	}
@@ -206,14 +211,14 @@ static void look_image(struct doctor *doctor, struct finding *finding)
 }
 
 const struct check host_checks[] = {
-	{"cgroups", look_cgroups},
-	{"cpu controller", look_cpu},
-	{"memory controller", look_memory},
-	{"pids controller", look_pids},
-	{"cgroup.kill", look_kill},
-	{"cgroup.freeze", look_freeze},
-	{"agentdock-archive", look_archiver},
-	{"agentdock-init", look_init},
-	{"default image", look_image},
-	{NULL, NULL},
+	{"cgroups", look_cgroups, true},
+	{"cpu controller", look_cpu, true},
+	{"memory controller", look_memory, true},
+	{"pids controller", look_pids, true},
+	{"cgroup.kill", look_kill, true},
+	{"cgroup.freeze", look_freeze, true},
+	{"agentdock-archive", look_archiver, false},
+	{"agentdock-init", look_init, false},
+	{"default image", look_image, true},
+	{NULL, NULL, false},
 };

@@ -319,8 +319,7 @@ static void look_idmap(struct doctor *doctor, struct finding *finding)
 	scoped_fd tree = -1;
 
 	if (doctor->usernsfd < 0 || doctor->statefd < 0) {
-		finding_lacks(finding, FINDING_MISSING, way_out,
-		              "not tried: no user namespace, or no state directory");
+		finding_untried(finding, "no user namespace, or no state directory");
 		return;
 	}
 	tree = (int)syscall(SYS_open_tree, doctor->statefd, "",
@@ -340,7 +339,7 @@ static void look_disk(struct doctor *doctor, struct finding *finding)
 	struct err e;
 
 	if (doctor->scratchfd < 0)
-		finding_lacks(finding, FINDING_MISSING, newer, "not tried: no scratch file system");
+		finding_untried(finding, "no scratch file system");
 	else if (disk_create(doctor->scratchfd, &limits, SCRATCH_HOST_ID, &doctor->disk, &e) < 0)
 		finding_error(finding, FINDING_MISSING,
 		              "apt-get install e2fsprogs; modprobe loop; or run with "
@@ -359,8 +358,7 @@ static void look_overlay(struct doctor *doctor, struct finding *finding)
 	scoped_fd overlay = -1;
 
 	if (doctor->disk.mountfd < 0 || doctor->statefd < 0) {
-		finding_lacks(finding, FINDING_MISSING, "see the checks above",
-		              "not tried: no disk, or no state directory");
+		finding_untried(finding, "no disk, or no state directory");
 		return;
 	}
 	overlay = overlay_create(&doctor->statefd, 1, doctor->disk.mountfd, doctor->usernsfd, &e);
@@ -378,22 +376,22 @@ static void look_quota(struct doctor *doctor, struct finding *finding)
 }
 
 const struct check kernel_checks[] = {
-	{"kernel", look_kernel},
-	{"privileges", look_privileges},
-	{"namespaces", look_namespaces},
-	{"user namespaces", look_userns},
-	{"network", look_network},
-	{"openat2", look_openat2},
-	{"close_range", look_close_range},
-	{"seccomp filter", look_seccomp},
-	{"seccomp notification", look_notify},
-	{"landlock", look_landlock},
-	{"keyrings", look_keyrings},
-	{"mount API", look_mount_api},
-	{"state directory", look_state_directory},
-	{"idmapped mounts", look_idmap},
-	{"disk", look_disk},
-	{"overlay", look_overlay},
-	{"project quota", look_quota},
-	{NULL, NULL},
+	{"kernel", look_kernel, false},
+	{"privileges", look_privileges, false},
+	{"namespaces", look_namespaces, true},
+	{"user namespaces", look_userns, true},
+	{"network", look_network, true},
+	{"openat2", look_openat2, false},
+	{"close_range", look_close_range, false},
+	{"seccomp filter", look_seccomp, false},
+	{"seccomp notification", look_notify, false},
+	{"landlock", look_landlock, false},
+	{"keyrings", look_keyrings, false},
+	{"mount API", look_mount_api, true},
+	{"state directory", look_state_directory, false},
+	{"idmapped mounts", look_idmap, true},
+	{"disk", look_disk, true},
+	{"overlay", look_overlay, true},
+	{"project quota", look_quota, false},
+	{NULL, NULL, false},
 };

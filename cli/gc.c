@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/strings.h"
 #include "cli/cli.h"
 
-static int collect(struct sandbox_host *host, struct err *e)
+static int collect(struct sandbox_host *host, bool json, struct err *e)
 {
 	uint64_t freed_bytes = 0, layers = 0;
 	char freed[32];
@@ -16,6 +17,15 @@ static int collect(struct sandbox_host *host, struct err *e)
 
 	TRY(sandbox_reap(host, &reaped, e));
 	TRY(image_gc(&host->store, &freed_bytes, &layers, e));
+	if (json) {
+		scoped_json object = json_object_new_object();
+
+		json_add_u64(object, "freed_bytes", freed_bytes);
+		json_add_u64(object, "layers", layers);
+		json_add_u64(object, "dead_sandboxes", (uint64_t)reaped);
+		puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PLAIN));
+		return 0;
+	}
 	printf("freed %s in %" PRIu64 " unused layer%s; cleared away %d dead sandbox%s\n",
 	       format_bytes(freed_bytes, freed, sizeof(freed)), layers, layers == 1 ? "" : "s",
 	       reaped, reaped == 1 ? "" : "es");
@@ -24,24 +34,26 @@ static int collect(struct sandbox_host *host, struct err *e)
 
 int cmd_gc(int argc, char **argv)
 {
+	bool json = argc == 2 && strcmp(argv[1], "--json") == 0;
 	struct sandbox_host host;
 	struct err e;
 	int result;
 
 	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-		puts("usage: agentdock gc\n\n"
+		puts("usage: agentdock gc [--json]\n\n"
 		     "Removes what sandboxes whose process died have left (cgroups, directories)\n"
 		     "and the image layers that no name reaches and no sandbox stands on.\n"
-		     "A running sandbox is never touched.");
+		     "A running sandbox is never touched.\n\n"
+		     "  --json   print freed_bytes, layers and dead_sandboxes as JSON");
 		return cli_finish_stdout();
 	}
-	if (argc > 1) {
-		err_set(&e, EINVAL, "gc takes no arguments, got %s", argv[1]);
+	if (argc > 1 && !json) {
+		err_set(&e, EINVAL, "gc takes only --json, got %s", argv[1]);
 		return cli_fail(&e);
 	}
 	if (cli_host_open(&host, &e) < 0)
 		return cli_fail(&e);
-	result = collect(&host, &e);
+	result = collect(&host, json, &e);
 	sandbox_host_release(&host);
 	return result < 0 ? cli_fail(&e) : cli_finish_stdout();
 }

@@ -79,9 +79,11 @@ static void show_progress(void *data, uint64_t bytes, uint64_t entries)
 
 /* The terminal's Ctrl-C ends the programs that pack and unpack; the import then fails by itself
  * and takes back what it made, which it could not if we died too. */
+static volatile sig_atomic_t interrupted;
+
 static void survive(int signo)
 {
-	(void)signo;
+	interrupted = signo;
 }
 
 static int verb_import(struct request *request, struct err *e)
@@ -93,6 +95,7 @@ static int verb_import(struct request *request, struct err *e)
 	char size[32];
 	int result;
 
+	TRY(cli_archiver_check(e));
 	if (strcmp(source, "-") == 0 && isatty(STDIN_FILENO))
 		return err_set(e, EINVAL,
 		               "image import -: standard input is a terminal; pipe a tar "
@@ -102,6 +105,8 @@ static int verb_import(struct request *request, struct err *e)
 	                      isatty(STDERR_FILENO) ? show_progress : NULL, &progress, &image, e);
 	if (progress.shown)
 		fputs("\r\033[K", stderr);
+	if (result < 0 && interrupted)
+		return err_set(e, ECANCELED, "importing %s: canceled", source);
 	TRY(result);
 	if (request->json) {
 		scoped_json object = json_object_new_object();
@@ -257,17 +262,37 @@ static const struct verb {
 	int arguments_min, arguments_max;
 	const char *usage;
 	const char *help;
+	const char *details; /* of --help of the verb itself */
 } verbs[] = {
 	{"import", verb_import, 2, 2, "import SOURCE NAME [--arch MACHINE] [--json]",
-         "a directory or a tar of a root file system (plain, gzip, xz, zstd, bzip2; - is standard "
-         "input)\n                becomes image NAME[:TAG]"},
-	{"list", verb_list, 0, 0, "list [--json]", "all images"},
-	{"inspect", verb_inspect, 1, 1, "inspect REF [--json]", "one image, by name or digest"},
-	{"rm", verb_rm, 1, 1 << 16, "rm REF... [--json]", "remove names; gc frees the disk"},
+         "make an image of a root file system",
+         "  SOURCE          a directory, or a tar (plain, gzip, xz, zstd, bzip2);\n"
+         "                  - is standard input\n"
+         "  NAME            NAME[:TAG], for run --image; one that is there is moved\n"
+         "  --arch MACHINE  what it is for, as Go names it (amd64, arm64, ...);\n"
+         "                  else what its /bin/sh or /usr/bin/env is built for\n"
+         "  --json          print name, digest, size, ... as one JSON object\n"},
+	{"list", verb_list, 0, 0, "list [--json]", "all images",
+         "  --json          print an array with one JSON object for each image\n"},
+	{"inspect", verb_inspect, 1, 1, "inspect REF [--json]", "one image, by name or digest",
+         "  REF             a name, or the first digits of a digest\n"
+         "  --json          print it as one JSON object\n"},
+	{"rm", verb_rm, 1, 1 << 16, "rm REF... [--json]", "remove names; gc frees the disk",
+         "  REF             a name, or the first digits of a digest for all its names\n"
+         "  --json          print an array of what was removed\n"},
 	{"gc", verb_gc, 0, 0, "gc [--json]",
-         "remove the layers that no image needs and no sandbox uses"},
+         "remove the layers that no image needs and no sandbox uses",
+         "  --json          print freed_bytes and layers as one JSON object\n"},
 };
 enum { VERBS = sizeof(verbs) / sizeof(verbs[0]) };
+
+/* What other tools call them. */
+static const struct {
+	const char *word, *verb;
+} synonyms[] = {
+	{"ls", "list"},   {"images", "list"}, {"show", "inspect"}, {"remove", "rm"},  {"rmi", "rm"},
+	{"delete", "rm"}, {"prune", "gc"},    {"load", "import"},  {"add", "import"},
+};
 
 static void usage(FILE *out)
 {
@@ -275,8 +300,8 @@ static void usage(FILE *out)
 	for (int i = 0; i < VERBS; i++)
 		fprintf(out, "  agentdock image %s\n                %s\n", verbs[i].usage,
 		        verbs[i].help);
-	fputs("\nImages are kept in the state directory (AGENTDOCK_STATE_DIR, or "
-	      "/var/lib/agentdock).\n",
+	fputs("\nagentdock image VERB --help explains a verb and its options. Images are kept in\n"
+	      "the state directory (AGENTDOCK_STATE_DIR, or /var/lib/agentdock).\n",
 	      out);
 }
 
@@ -291,6 +316,9 @@ static const struct verb *verb_find(const char *name, struct err *e)
 		names[i] = verbs[i].name;
 	}
 	suggestion = cli_suggest(name, names);
+	for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++)
+		if (strcmp(synonyms[i].word, name) == 0)
+			suggestion = synonyms[i].verb;
 	if (suggestion)
 		err_set(e, EINVAL, "image: unknown verb %s; did you mean %s?", name, suggestion);
 	else
@@ -328,8 +356,9 @@ static int parse(const struct verb *verb, int argc, char **argv, struct request 
 			               verb->name, argv[optind - 1], verb->usage);
 	}
 	if (argc - optind < verb->arguments_min || argc - optind > verb->arguments_max)
-		return err_set(e, EINVAL, "image %s: got %d arguments; usage: agentdock image %s",
-		               verb->name, argc - optind, verb->usage);
+		return err_set(e, EINVAL, "image %s: got %d argument%s; usage: agentdock image %s",
+		               verb->name, argc - optind, argc - optind == 1 ? "" : "s",
+		               verb->usage);
 	request->arguments = argv + optind;
 	return 0;
 }
@@ -338,7 +367,7 @@ static int run_verb(const struct verb *verb, struct request *request, struct err
 {
 	int result;
 
-	TRY(image_store_open(&request->store, cli_state_dir(), cli_archiver(), e));
+	TRY(cli_store_open(&request->store, e));
 	result = verb->function(request, e);
 	image_store_release(&request->store);
 	return result;
@@ -366,12 +395,14 @@ int cmd_image(int argc, char **argv)
 	if (parsed < 0)
 		return cli_fail(&e);
 	if (parsed > 0) {
-		printf("usage: agentdock image %s\n\n  %s\n", verb->usage, verb->help);
+		printf("usage: agentdock image %s\n\n%s\n\n%s", verb->usage, verb->help,
+		       verb->details);
 		return cli_finish_stdout();
 	}
 	if (run_verb(verb, &request, &e) < 0) {
 		fflush(stdout);
-		return cli_fail(&e);
+		cli_fail(&e);
+		return e.code == ECANCELED ? 128 + SIGINT : CLI_FAILED;
 	}
 	return cli_finish_stdout();
 }

@@ -72,7 +72,8 @@ static void usage(FILE *out)
 		fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].help);
 	fputs("\n"
 	      "  agentdock run -- python3 -c 'print(1)'\n"
-	      "  agentdock help run\n",
+	      "  agentdock help run\n"
+	      "  agentdock help image import\n",
 	      out);
 }
 
@@ -92,20 +93,24 @@ static int cmd_help(int argc, char **argv)
 		printf("agentdock %s: %s\n", command->name, command->help);
 		return cli_finish_stdout();
 	}
+	/* of all commands only image has some of its own */
+	if (argc > 2 && command->function == cmd_image)
+		return command->function(3, (char *[]){argv[1], argv[2], help, NULL});
 	return command->function(2, (char *[]){argv[1], help, NULL});
 }
 
 /* A descriptor among 0 to 2 that is closed would be given to the next file that is opened. */
 static void open_standard_fds(void)
 {
-	int fd;
-
-	do
-		fd = open("/dev/null", O_RDWR);
-	while (fd >= 0 && fd <= STDERR_FILENO);
-	if (fd < 0)
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) >= 0 || open("/dev/null", O_RDWR) == fd)
+			continue;
+		dprintf(STDERR_FILENO,
+		        "agentdock: descriptor %d is closed, and opening /dev/null in its place: "
+		        "%s; mount /dev, or start agentdock with 0 to 2 open\n",
+		        fd, strerror(errno));
 		_exit(CLI_FAILED);
-	close(fd);
+	}
 }
 
 int main(int argc, char **argv)

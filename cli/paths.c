@@ -3,6 +3,7 @@
  * Where this installation keeps things. Owns no resource: each path is computed once, into memory
  * of the process. The environment is the operator's own word (the program is never setuid).
  */
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 
 #include "cli/cli.h"
 
-static const char *setting(const char *variable, const char *fallback)
+const char *cli_setting(const char *variable, const char *fallback)
 {
 	const char *value = getenv(variable);
 
@@ -20,17 +21,17 @@ static const char *setting(const char *variable, const char *fallback)
 
 const char *cli_state_dir(void)
 {
-	return setting("AGENTDOCK_STATE_DIR", "/var/lib/agentdock");
+	return cli_setting("AGENTDOCK_STATE_DIR", "/var/lib/agentdock");
 }
 
 const char *cli_run_dir(void)
 {
-	return setting("AGENTDOCK_RUN_DIR", "/run/agentdock");
+	return cli_setting("AGENTDOCK_RUN_DIR", "/run/agentdock");
 }
 
 const char *cli_cgroup_parent(void)
 {
-	return setting("AGENTDOCK_CGROUP_PARENT", "agentdock");
+	return cli_setting("AGENTDOCK_CGROUP_PARENT", "agentdock");
 }
 
 /* The directory of /proc/self/exe; "" where /proc does not tell, which no path is built from. */
@@ -63,7 +64,7 @@ const char *cli_libexec_dir(void)
 	static char beside[PATH_MAX + 32];
 	const char *const candidates[] = {executable_dir(), beside, "/usr/local/libexec/agentdock",
 	                                  "/usr/libexec/agentdock"};
-	const char *chosen = setting("AGENTDOCK_LIBEXEC", NULL);
+	const char *chosen = cli_setting("AGENTDOCK_LIBEXEC", NULL);
 	size_t i = 0;
 
 	if (chosen)
@@ -80,6 +81,28 @@ const char *cli_archiver(void)
 
 	snprintf(path, sizeof(path), "%s/agentdock-archive", cli_libexec_dir());
 	return path;
+}
+
+int cli_archiver_check(struct err *e)
+{
+	if (access(cli_archiver(), X_OK) == 0)
+		return 0;
+	err_sys(e, "%s", cli_archiver());
+	return err_hint(e, "make install, or set AGENTDOCK_LIBEXEC to the directory that has it");
+}
+
+int cli_paths_check(struct err *e)
+{
+	static const char *const variables[] = {"AGENTDOCK_STATE_DIR", "AGENTDOCK_RUN_DIR"};
+
+	for (int i = 0; i < 2; i++) {
+		const char *path = cli_setting(variables[i], "/");
+
+		if (path[0] != '/')
+			return err_set(e, EINVAL, "%s: '%s': want a path that begins with /",
+			               variables[i], path);
+	}
+	return 0;
 }
 
 int cli_fixture(const char **path, struct err *e)
@@ -105,5 +128,12 @@ int cli_host_open(struct sandbox_host *host, struct err *e)
 		.archiver = cli_archiver(),
 	};
 
+	TRY(cli_paths_check(e));
 	return sandbox_host_open(host, &paths, e);
+}
+
+int cli_store_open(struct image_store *store, struct err *e)
+{
+	TRY(cli_paths_check(e));
+	return image_store_open(store, cli_state_dir(), cli_archiver(), e);
 }

@@ -5,6 +5,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +15,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/scoped.h"
 #include "cli/cli.h"
 #include "cli/run_options.h"
@@ -42,13 +45,22 @@ static void run_release(struct run *run)
 	close_fd(&run->cancelfd);
 }
 
+/* A supervisor that is stopped (Ctrl-Z) would leave its sandbox running without any time-out. */
+static void ignore_stops(void)
+{
+	static const int stopping[] = {SIGTSTP, SIGTTIN, SIGTTOU};
+
+	for (size_t i = 0; i < sizeof stopping / sizeof *stopping; i++)
+		signal(stopping[i], SIG_IGN);
+}
+
 /*
  * From here on an interrupt is a request to cancel, which the supervisor reads; there is no moment
  * at which it could end us and leave something behind. A signal that was ignored (nohup) stays so.
  */
 static int cancel_open(int *cancelfd, struct err *e)
 {
-	static const int canceling[] = {SIGINT, SIGTERM, SIGHUP};
+	static const int canceling[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
 	sigset_t signals;
 	int fd;
 
@@ -83,6 +95,14 @@ static int load_profile(const char *path, struct seccomp_filter *filter, struct 
 	return 0;
 }
 
+static void log_places(const struct run *run)
+{
+	log_debug("state %s, run %s, groups below %s, archives by %s", cli_state_dir(),
+	          cli_run_dir(), cli_cgroup_parent(), cli_archiver());
+	log_debug("cgroups %s; image %s is %s", cgroup_mode_name(run->host.cgroups.mode),
+	          run->options.image, run->image.digest);
+}
+
 static int prepare(struct run *run, struct err *e)
 {
 	struct run_options *options = &run->options;
@@ -91,49 +111,107 @@ static int prepare(struct run *run, struct err *e)
 		TRY(load_profile(options->seccomp_profile, &run->filter, e));
 		options->spec.filter = &run->filter;
 	}
-	TRY(cli_host_open(&run->host, e));
+	if (cli_host_open(&run->host, e) < 0) {
+		run->report.reason = REPORT_INTERNAL;
+		return -e->code;
+	}
 	run->host_is_open = true;
 	TRY(image_find(&run->host.store, options->image, &run->image, e));
 	options->spec.image = &run->image;
+	log_places(run);
+	ignore_stops();
 	return cancel_open(&run->cancelfd, e);
 }
 
-static int write_report(const struct run_options *options, const struct report *report,
-                        struct err *e)
+static int write_meta(const char *path, struct json_object *object, struct err *e)
 {
-	scoped_json object = report_to_json(report);
-	const char *text;
-	int style = JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE;
+	scoped_mem char *line = NULL;
+	const char *text = json_object_to_json_string_ext(
+		object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
 
-	if (options->meta) {
-		scoped_mem char *line = NULL;
+	if (asprintf(&line, "%s\n", text) < 0)
+		return err_set(e, ENOMEM, "--meta: out of memory");
+	if (file_replace(AT_FDCWD, path, line, strlen(line), 0644, e) < 0)
+		return err_in(e, "--meta");
+	return 0;
+}
 
-		if (asprintf(&line, "%s\n", json_object_to_json_string_ext(object, style)) < 0)
-			return err_set(e, ENOMEM, "--meta: out of memory");
-		if (file_replace(AT_FDCWD, options->meta, line, strlen(line), 0644, e) < 0)
-			return err_in(e, "--meta");
-	}
-	if (!options->json)
-		return 0;
-	if (isatty(STDOUT_FILENO))
-		style = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
-		        JSON_C_TO_STRING_NOSLASHESCAPE;
-	text = json_object_to_json_string_ext(object, style);
+static int print_report(struct json_object *object, struct err *e)
+{
+	int pretty = isatty(STDOUT_FILENO) ? JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED
+	                                   : JSON_C_TO_STRING_PLAIN;
+	const char *text = json_object_to_json_string_ext(object,
+	                                                  JSON_C_TO_STRING_NOSLASHESCAPE | pretty);
+
 	if (fd_write_all(STDOUT_FILENO, text, strlen(text), e) < 0 ||
 	    fd_write_all(STDOUT_FILENO, "\n", 1, e) < 0)
 		return err_in(e, "writing the report to standard output");
 	return 0;
 }
 
+static int write_report(const struct run_options *options, const struct report *report,
+                        struct err *e)
+{
+	scoped_json object = report_to_json(report);
+
+	if (options->meta)
+		TRY(write_meta(options->meta, object, e));
+	return options->json ? print_report(object, e) : 0;
+}
+
+/* Whoever reads FD is gone: a pipe or a terminal whose other end is closed. */
+static bool reader_is_gone(int fd)
+{
+	struct pollfd polled = {.fd = fd};
+
+	return poll(&polled, 1, 0) == 1 && (polled.revents & (POLLERR | POLLHUP));
+}
+
+/* Whether the last byte of STREAM, which FD has shown, leaves the cursor within a line. */
+static bool line_is_open(int fd, const struct report_stream *stream)
+{
+	if (!isatty(fd) || !stream->total_bytes)
+		return false;
+	if (stream->tail_bytes)
+		return stream->tail[stream->tail_bytes - 1] != '\n';
+	return stream->dropped_bytes || stream->head[stream->head_bytes - 1] != '\n';
+}
+
+/* Ends what the command left of a line and of its colours on the terminal that we write to next. */
+static void leave_output(const struct report *report, bool colours)
+{
+	if (colours)
+		fputs("\033[0m", stderr);
+	if (line_is_open(STDOUT_FILENO, &report->out) || line_is_open(STDERR_FILENO, &report->err))
+		fputc('\n', stderr);
+}
+
 /* A pipeline is told of what went wrong only; a person at a terminal, of all that matters. */
 static void tell(const struct run_options *options, const struct report *report)
 {
-	bool person = isatty(STDERR_FILENO);
+	bool person = isatty(STDERR_FILENO), colours = cli_colours(STDERR_FILENO);
 	bool plain = report->reason == REPORT_EXITED && !report->kept[0];
+	/* `agentdock run ... | head`: a shell says nothing of it either */
+	bool piped = report->reason == REPORT_SIGNALED && report->signo == SIGPIPE &&
+	             reader_is_gone(STDOUT_FILENO);
 
-	if (options->quiet || options->json || (plain && !person))
+	if (options->quiet || options->json || piped || (plain && !person))
 		return;
-	summary_print(report, person, cli_colours(STDERR_FILENO), stderr);
+	if (person)
+		leave_output(report, colours);
+	summary_print(report, person, colours, stderr);
+}
+
+static void log_report(const struct report *report)
+{
+	for (int i = 0; i < report->rows_count; i++)
+		log_debug("%s: %u us outside, %u us inside", report->rows[i].name,
+		          report->rows[i].outside_us, report->rows[i].inside_us);
+	for (int i = 0; i < REPORT_PHASES; i++)
+		log_debug("phase %s: %" PRIu64 " us", report_phase_name((enum report_phase)i),
+		          report->phase_us[i]);
+	log_debug("sandbox %s: %s, disk %s%s%s", report->id, report_reason_name(report->reason),
+	          report->disk_backing, report->kept[0] ? ", kept at " : "", report->kept);
 }
 
 static int run(struct run *run, struct err *e)
@@ -143,7 +221,6 @@ static int run(struct run *run, struct err *e)
 	struct report *report = &run->report;
 	int status;
 
-	TRY(prepare(run, e));
 	if (options->json)
 		watch.livefds[0] = watch.livefds[1] = -1;
 	watch.cancelfd = run->cancelfd;
@@ -151,6 +228,7 @@ static int run(struct run *run, struct err *e)
 		cli_fail(&report->error);
 	else
 		tell(options, report);
+	log_report(report);
 	status = report_exit_status(report);
 	TRY(write_report(options, report, e));
 	if (options->explain)
@@ -158,20 +236,43 @@ static int run(struct run *run, struct err *e)
 	return status;
 }
 
+/* There is no sandbox to report on, but who asked for JSON is to get some. */
+static int refuse(struct run *run, const struct err *why)
+{
+	struct err e;
+
+	cli_fail(why);
+	if (!run->options.json)
+		return CLI_FAILED;
+	run->report.error = *why;
+	scoped_json object = report_to_json(&run->report);
+	return print_report(object, &e) < 0 ? cli_fail(&e) : CLI_FAILED;
+}
+
 int cmd_run(int argc, char **argv)
 {
 	/* static for its size: a report and an image are too large for a stack frame */
-	static struct run state = {.cancelfd = -1};
+	static struct run state = {
+		.cancelfd = -1,
+		.report = {.reason = REPORT_START_FAILED,
+	                   .exit_code = -1,
+	                   .start_exit_code = CLI_FAILED},
+	};
 	struct err e = {0};
 	int status;
 
-	if (run_options_parse(&state.options, argc, argv, &e) < 0)
-		status = -1;
-	else if (state.options.help) {
+	if (run_options_parse(&state.options, argc, argv, &e) < 0) {
+		status = refuse(&state, &e);
+	} else if (state.options.help) {
 		run_options_help();
 		status = cli_finish_stdout();
-	} else
+	} else if (prepare(&state, &e) < 0) {
+		status = refuse(&state, &e);
+	} else {
 		status = run(&state, &e);
+		if (status < 0)
+			status = cli_fail(&e);
+	}
 	run_release(&state);
-	return status < 0 ? cli_fail(&e) : status;
+	return status;
 }

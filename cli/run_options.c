@@ -181,37 +181,79 @@ static const struct run_option *row_of(int value)
 	return NULL;
 }
 
+#define NO_TERMINAL   "a sandbox has no terminal; --stdin - hands standard input on"
+#define NO_MOUNT      "nothing of the host is mounted; --workspace DIR copies a directory in"
+#define NO_CAPABILITY "no sandbox has a capability, nor can it be given one"
+#define NO_PORT       "a sandbox has no network, so it has no ports"
+#define NO_DETACH     "leave it out: run waits for the command; the shell's & does not"
+
+/* What people know from docker run and its kin. */
+static const struct habit {
+	const char *option, *hint;
+} habits[] = {
+	{"-i", NO_TERMINAL},
+	{"--interactive", NO_TERMINAL},
+	{"-t", NO_TERMINAL},
+	{"--tty", NO_TERMINAL},
+	{"--rm", "leave it out: nothing stays of a sandbox"},
+	{"-v", NO_MOUNT},
+	{"--volume", NO_MOUNT},
+	{"--mount", NO_MOUNT},
+	{"--name", "sandboxes have no names; --label KEY=VALUE is carried into the report"},
+	{"--privileged", NO_CAPABILITY},
+	{"--cap-add", NO_CAPABILITY},
+	{"--entrypoint", "leave it out: what stands after -- is all that is run"},
+	{"-p", NO_PORT},
+	{"--publish", NO_PORT},
+	{"-d", NO_DETACH},
+	{"--detach", NO_DETACH},
+};
+
+static const char *habit_hint(const char *option)
+{
+	for (size_t i = 0; i < sizeof(habits) / sizeof(habits[0]); i++)
+		if (strcmp(habits[i].option, option) == 0)
+			return habits[i].hint;
+	return NULL;
+}
+
+/* WORD as it stands in argv, or the LETTER in it that is not known. */
 static int unknown_option(const char *word, int letter, struct err *e)
 {
 	const char *names[ROWS + 1] = {0};
-	const char *suggestion;
+	const char *hint, *suggestion = NULL;
 	size_t count = 0;
 	char name[40];
 
-	if (letter)
-		return err_set(e, EINVAL, "unknown option -%c; see agentdock run --help", letter);
 	for (const struct run_option *row = table; row < table + ROWS; row++)
 		if (row->name)
 			names[count++] = row->name;
-	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
-	suggestion = cli_suggest(name, names);
+	if (letter)
+		snprintf(name, sizeof(name), "-%c", letter);
+	else
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
+	hint = habit_hint(name);
+	if (hint)
+		return err_set(e, EINVAL, "unknown option %s; %s", name, hint);
+	if (!letter)
+		suggestion = cli_suggest(name + 2, names);
 	if (suggestion)
-		return err_set(e, EINVAL, "unknown option --%s; did you mean --%s?", name,
+		return err_set(e, EINVAL, "unknown option %s; did you mean --%s?", name,
 		               suggestion);
-	return err_set(e, EINVAL, "unknown option --%s; see agentdock run --help", name);
+	return err_set(e, EINVAL, "unknown option %s; see agentdock run --help", name);
 }
 
 static int apply_variables(struct run_options *options, struct err *e)
 {
-	const char *disabled = getenv("SANDBOX_NETWORK_DISABLED");
+	const char *disabled = cli_setting("SANDBOX_NETWORK_DISABLED", "true");
 
-	if (disabled && strcmp(disabled, "true") != 0)
+	if (strcmp(disabled, "true") != 0)
 		return err_set(e, EINVAL,
-		               "SANDBOX_NETWORK_DISABLED: %s: only true is possible, a sandbox has "
-		               "no network; unset it",
+		               "SANDBOX_NETWORK_DISABLED: '%s': only true is possible, a sandbox "
+		               "has no network; unset it",
 		               disabled);
 	for (const struct run_option *row = table; row < table + ROWS; row++) {
-		const char *value = row->variable ? getenv(row->variable) : NULL;
+		const char *value = row->variable ? cli_setting(row->variable, NULL) : NULL;
 
 		if (value && row->read(options, row, value, e) < 0)
 			return err_in(e, "%s", row->variable);
@@ -219,29 +261,46 @@ static int apply_variables(struct run_options *options, struct err *e)
 	return 0;
 }
 
-static int apply_options(struct run_options *options, int argc, char **argv, struct err *e)
+/* VALUE is getopt_long's answer. */
+static int apply_option(struct run_options *options, char **argv, int value, struct err *e)
+{
+	const struct run_option *row = row_of(value == ':' ? optopt : value);
+	const char *text = optarg;
+
+	if (value == '?' && optopt >= LONG_VALUE)
+		return err_set(e, EINVAL, "--%s takes no value", row_of(optopt)->name);
+	if (!row)
+		return unknown_option(argv[optind - 1], optopt, e);
+	if (value == ':')
+		return err_set(e, EINVAL, "--%s needs a value: %s", row->name, row->argument);
+	/* -m=512m, which others take */
+	if (value < LONG_VALUE && text && text[0] == '=' && text != argv[optind - 1])
+		text++;
+	if (row->read(options, row, text, e) < 0)
+		return err_in(e, "--%s", row->name);
+	return 0;
+}
+
+/* The first error counts; what stands behind it is read all the same, because --json says in which
+ * form the error is wanted. FAILED: there was one before. */
+static int apply_options(struct run_options *options, int argc, char **argv, int failed,
+                         struct err *e)
 {
 	struct option long_names[ROWS + 1];
 	char letters[2 * ROWS + 3];
+	struct err later;
 	int value;
 
 	getopt_arrays(long_names, letters);
 	opterr = 0;
 	optind = 0; /* glibc: start afresh, also the scan inside a word */
 	while ((value = getopt_long(argc, argv, letters, long_names, NULL)) != -1) {
-		const struct run_option *row = row_of(value == ':' ? optopt : value);
+		int result = apply_option(options, argv, value, failed < 0 ? &later : e);
 
-		if (value == '?' && optopt >= LONG_VALUE)
-			return err_set(e, EINVAL, "--%s takes no value", row_of(optopt)->name);
-		if (!row)
-			return unknown_option(argv[optind - 1], optopt, e);
-		if (value == ':')
-			return err_set(e, EINVAL, "--%s needs a value: %s", row->name,
-			               row->argument);
-		if (row->read(options, row, optarg, e) < 0)
-			return err_in(e, "--%s", row->name);
+		if (failed == 0)
+			failed = result;
 	}
-	return 0;
+	return failed;
 }
 
 static int check_workspace(struct run_options *options, struct err *e)
@@ -259,7 +318,7 @@ static int check_workspace(struct run_options *options, struct err *e)
 	if (!S_ISDIR(st.st_mode))
 		return err_set(e, ENOTDIR, "--workspace: %s is not a directory",
 		               options->spec.workspace);
-	return 0;
+	return cli_archiver_check(e);
 }
 
 static int check_stdin(const char *path, struct err *e)
@@ -284,6 +343,10 @@ static int check_meta(const char *path, struct err *e)
 
 	if (!path)
 		return 0;
+	if (strcmp(path, "-") == 0)
+		return err_set(e, EINVAL,
+		               "--meta: '-': want a file; --json prints the report on standard "
+		               "output");
 	copy = strdup(path);
 	if (!copy)
 		return err_set(e, ENOMEM, "--meta: out of memory");
@@ -317,8 +380,7 @@ int run_options_parse(struct run_options *options, int argc, char **argv, struct
 	*options = (struct run_options){.image = "default"};
 	sandbox_spec_defaults(&options->spec);
 	TRY(environment_start(&options->env, e));
-	TRY(apply_variables(options, e));
-	TRY(apply_options(options, argc, argv, e));
+	TRY(apply_options(options, argc, argv, apply_variables(options, e), e));
 	if (options->help)
 		return 0;
 	options->spec.argv = argv + optind;

@@ -87,8 +87,13 @@ int value_cpus(struct run_options *options, const struct run_option *option, con
 {
 	long online = sysconf(_SC_NPROCESSORS_ONLN);
 	uint64_t millis;
+	char text[32];
 
 	(void)option;
+	if (value[0] == '.' && isdigit((unsigned char)value[1])) {
+		TRY(text_format(text, sizeof(text), e, "0%s", value));
+		value = text;
+	}
 	TRY(parse_millis(value, &millis, e));
 	if (online > 0 && (millis < 10 || millis > (uint64_t)online * 1000))
 		return err_set(e, ERANGE,
@@ -106,6 +111,10 @@ int value_user(struct run_options *options, const struct run_option *option, con
 	char text[16];
 
 	(void)option;
+	if (colon && colon > value && !colon[1])
+		return err_set(e, EINVAL,
+		               "'%s': no GID behind the colon; want %.*s for both, or UID:GID",
+		               value, (int)(colon - value), value);
 	if (text_format(text, sizeof(text), e, "%.*s", (int)strcspn(value, ":"), value) < 0 ||
 	    parse_u64(text, ID_MAX, &uid, e) < 0 ||
 	    parse_u64(colon ? colon + 1 : text, ID_MAX, &gid, e) < 0)
@@ -147,6 +156,10 @@ int value_env_file(struct run_options *options, const struct run_option *option,
                    struct err *e)
 {
 	(void)option;
+	if (strcmp(value, "-") == 0)
+		return err_set(e, EINVAL,
+		               "'-': want a file; /dev/stdin is one where standard input is to "
+		               "be read");
 	return environment_add_file(&options->env, value, e);
 }
 
@@ -393,8 +406,8 @@ int value_ulimit(struct run_options *options, const struct run_option *option, c
                  struct err *e)
 {
 	size_t length = strcspn(value, "="), i = 0;
+	const char *limits = value + length + 1, *hard;
 	struct rlimit_spec limit;
-	const char *hard;
 	char soft[32];
 
 	(void)option;
@@ -409,12 +422,12 @@ int value_ulimit(struct run_options *options, const struct run_option *option, c
 		               value);
 	if (!value[length])
 		return err_set(e, EINVAL, "'%s': want %s=SOFT[:HARD]", value, value);
-	value += length + 1;
-	TRY(text_format(soft, sizeof(soft), e, "%.*s", (int)strcspn(value, ":"), value));
-	hard = strchr(value, ':');
+	TRY(text_format(soft, sizeof(soft), e, "%.*s", (int)strcspn(limits, ":"), limits));
+	hard = strchr(limits, ':');
 	limit.resource = ulimits[i].resource;
-	TRY(ulimit_number(soft, &limit.soft, e));
-	TRY(ulimit_number(hard ? hard + 1 : soft, &limit.hard, e));
+	if (ulimit_number(soft, &limit.soft, e) < 0 ||
+	    ulimit_number(hard ? hard + 1 : soft, &limit.hard, e) < 0)
+		return err_in(e, "%s", ulimits[i].name);
 	if (limit.soft > limit.hard)
 		return err_set(e, EINVAL, "'%s': the soft limit is above the hard one", value);
 	ulimit_set(&options->spec.identity, &limit);

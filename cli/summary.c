@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A report in words. The first line is made of parts in a fixed order; a part that this host could
- * not measure (0) is left out rather than shown as nothing used.
+ * A report in words, in lines that fit a terminal of 80 columns. What this host could not measure
+ * (0) is left out rather than shown as nothing used.
  */
 #include "cli/summary.h"
 
@@ -50,6 +50,11 @@ static void add_cause(struct line *line, const struct report *report)
 		line_add(line, ": %s", text_printable(report->error.text, cause, sizeof(cause)));
 }
 
+static bool inodes_are_gone(const struct report *report)
+{
+	return report->inodes_limit && report->inodes_used >= report->inodes_limit;
+}
+
 static void add_ending(struct line *line, const struct report *report)
 {
 	char name[NUMBER_SIZE], time[NUMBER_SIZE];
@@ -75,7 +80,8 @@ static void add_ending(struct line *line, const struct report *report)
 			         signal_name(report->cancel_signo, name, sizeof(name)));
 		break;
 	case REPORT_DISK_FULL:
-		line_add(line, "exited %d with its disk full", report->exit_code);
+		line_add(line, "exited %d with %s", report->exit_code,
+		         inodes_are_gone(report) ? "no inode left" : "its disk full");
 		break;
 	case REPORT_START_FAILED:
 		line_add(line, "could not start");
@@ -92,18 +98,7 @@ static void add_ending(struct line *line, const struct report *report)
 
 /* ---- what it used ---- */
 
-static void add_bytes(struct line *line, const char *what, uint64_t used, uint64_t limit)
-{
-	char amount[NUMBER_SIZE], bound[NUMBER_SIZE];
-
-	if (!used)
-		return;
-	line_add(line, " · %s %s", what, format_bytes(used, amount, sizeof(amount)));
-	if (limit)
-		line_add(line, " of %s", format_bytes(limit, bound, sizeof(bound)));
-}
-
-static void add_usage(struct line *line, const struct report *report)
+static void add_time(struct line *line, const struct report *report)
 {
 	char time[NUMBER_SIZE];
 
@@ -111,11 +106,40 @@ static void add_usage(struct line *line, const struct report *report)
 	line_add(line, " · cpu %s",
 	         format_duration_us(report->cpu_user_us + report->cpu_system_us, time,
 	                            sizeof(time)));
-	add_bytes(line, "memory", report->memory_peak_bytes, report->memory_limit_bytes);
+}
+
+static const char *separator(const struct line *line)
+{
+	return line->used ? " · " : "";
+}
+
+static void add_bytes(struct line *line, const char *what, uint64_t used, uint64_t limit)
+{
+	char amount[NUMBER_SIZE], bound[NUMBER_SIZE];
+
+	if (!used)
+		return;
+	line_add(line, "%s%s %s", separator(line), what,
+	         format_bytes(used, amount, sizeof(amount)));
+	if (limit)
+		line_add(line, " of %s", format_bytes(limit, bound, sizeof(bound)));
+}
+
+static void print_usage(const struct report *report, FILE *out)
+{
+	struct line line = {.used = 0};
+
+	add_bytes(&line, "memory", report->memory_peak_bytes, report->memory_limit_bytes);
 	if (report->pids_peak)
-		line_add(line, " · pids %" PRIu64 " of %" PRIu64, report->pids_peak,
-		         report->pids_limit);
-	add_bytes(line, "disk", report->disk_used_bytes, report->disk_limit_bytes);
+		line_add(&line, "%spids %" PRIu64 " of %" PRIu64, separator(&line),
+		         report->pids_peak, report->pids_limit);
+	if (inodes_are_gone(report))
+		line_add(&line, "%sinodes %" PRIu64 " of %" PRIu64, separator(&line),
+		         report->inodes_used, report->inodes_limit);
+	else
+		add_bytes(&line, "disk", report->disk_used_bytes, report->disk_limit_bytes);
+	if (line.used)
+		fprintf(out, "  %s\n", line.text);
 }
 
 static bool has_run(const struct report *report)
@@ -185,6 +209,17 @@ static void print_signals(const struct report *report, FILE *out)
 
 	if (!report->signals_sent_count)
 		return;
+	if (report->reason != REPORT_TIMEOUT && report->reason != REPORT_CANCELED) {
+		/* --drain, but for the time that it took to act on it */
+		uint64_t at_us = report->signals_sent[0].at_ms * 1000;
+		uint64_t killed_us = at_us > report->wall_us ? at_us - report->wall_us : 0;
+
+		killed_us = (killed_us + 5000) / 10000 * 10000;
+		fprintf(out,
+		        "  %s after the command its background processes were killed (--drain)\n",
+		        format_duration_us(killed_us, time, sizeof(time)));
+		return;
+	}
 	for (int i = 0; i < report->signals_sent_count; i++)
 		line_add(&line, "%s%s at %s", i ? ", " : "",
 		         signal_name(report->signals_sent[i].signo, name, sizeof(name)),
@@ -207,9 +242,11 @@ void summary_print(const struct report *report, bool details, bool colours, FILE
 	add_ending(&line, report);
 	ending = line.used;
 	if (has_run(report))
-		add_usage(&line, report);
+		add_time(&line, report);
 	fprintf(out, "%s%.*s%s%s\n", colours ? colour_of(report) : "", (int)ending, line.text,
 	        colours ? "\033[0m" : "", line.text + ending);
+	if (has_run(report))
+		print_usage(report, out);
 	if (report->kept[0])
 		fprintf(out, "  disk kept: %s\n", report->kept);
 	if (!details)

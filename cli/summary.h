@@ -10,7 +10,7 @@
 #include "fleet/report.h"
 
 /*
- * One line on how it ended and what it used; DETAILS: one more for each thing that is worth
+ * Two lines on how it ended and what it used; DETAILS: one more for each thing that is worth
  * knowing. Text that came out of the sandbox is made printable.
  */
 void summary_print(const struct report *report, bool details, bool colours, FILE *out);

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -34,9 +33,8 @@ int cli_finish_stdout(void)
 
 bool cli_colours(int fd)
 {
-	const char *refused = getenv("NO_COLOR"); /* no-color.org: set and not empty */
-
-	return isatty(fd) && !(refused && *refused);
+	return isatty(fd) && !cli_setting("NO_COLOR", NULL) &&
+	       strcmp(cli_setting("TERM", ""), "dumb") != 0;
 }
 
 enum { SUGGEST_WORD_MAX = 32 };

@@ -11,16 +11,45 @@ setup() {
 	fails "unknown command rnu; did you mean run?" rnu
 	fails "unknown command frobnicate; see agentdock --help" frobnicate
 	fails "unknown command frobnicate; see agentdock --help" help frobnicate
-	fails "gc takes no arguments, got now" gc now
+	fails "gc takes only --json, got now" gc now
 	refuses "unknown option --memroy; did you mean --memory?" --memroy 1g
-	refuses "unknown option --privileged; see agentdock run --help" --privileged
-	refuses "unknown option --volume; see agentdock run --help" --volume=/:/host
+	refuses "unknown option --memory-swap; see agentdock run --help" --memory-swap=1g
 	refuses "unknown option -z; see agentdock run --help" -z
 	refuses "--json takes no value" --json=yes
 	fails "--memory needs a value: SIZE" run --memory
 	fails "no command given; usage: agentdock run [options] -- COMMAND [ARG...]" run
-	fails "no command given; usage: agentdock run [options] -- COMMAND [ARG...]" run --json --
+	fails "no command given; usage: agentdock run [options] -- COMMAND [ARG...]" run -q --
 	fails "the command is an empty word" run -- ""
+}
+
+@test "what people know from docker is answered with what there is instead" {
+	local option hint
+	while IFS='|' read -r option hint; do
+		refuses "unknown option ${option%%=*}; $hint" "$option"
+	done <<-'END'
+		-i|a sandbox has no terminal; --stdin - hands standard input on
+		-t|a sandbox has no terminal; --stdin - hands standard input on
+		--interactive|a sandbox has no terminal; --stdin - hands standard input on
+		--tty|a sandbox has no terminal; --stdin - hands standard input on
+		--rm|leave it out: nothing stays of a sandbox
+		-v|nothing of the host is mounted; --workspace DIR copies a directory in
+		--volume=/:/host|nothing of the host is mounted; --workspace DIR copies a directory in
+		--mount=type=bind|nothing of the host is mounted; --workspace DIR copies a directory in
+		--name=x|sandboxes have no names; --label KEY=VALUE is carried into the report
+		--privileged|no sandbox has a capability, nor can it be given one
+		--cap-add=ALL|no sandbox has a capability, nor can it be given one
+		--entrypoint=sh|leave it out: what stands after -- is all that is run
+		-p|a sandbox has no network, so it has no ports
+		--publish=80|a sandbox has no network, so it has no ports
+		-d|leave it out: run waits for the command; the shell's & does not
+		--detach|leave it out: run waits for the command; the shell's & does not
+	END
+	refuses "unknown option -i; a sandbox has no terminal; --stdin - hands standard input on" -it
+	# these are taken as docker takes them, so that the next fault is told
+	refuses "--label: 'x': want KEY=VALUE" -m=512m --cpus .5 -u=1000 --label x
+	fails "image: unknown verb ls; did you mean list?" image ls
+	fails "image: unknown verb remove; did you mean rm?" image remove x
+	fails "image: unknown verb prune; did you mean gc?" image prune
 }
 
 @test "help and version go to standard output" {
@@ -33,8 +62,32 @@ setup() {
 	run_help=$output
 	run -0 "$agentdock" help run
 	[ "$output" = "$run_help" ]
+	run -0 "$agentdock" help image import
+	[[ $output == "usage: agentdock image import "*"--arch MACHINE"*"--json"* ]]
+	run -0 "$agentdock" help gc
+	[[ $output == "usage: agentdock gc [--json]"* ]]
 	run -125 --separate-stderr "$agentdock"
 	[ -z "$output" ] && [[ $stderr == "usage: agentdock COMMAND"* ]]
+}
+
+@test "no help is wider than 80 columns" {
+	local words
+	while read -r -a words; do
+		run -0 "$agentdock" "${words[@]}" --help
+		[ -z "$(awk 'length > 80' <<<"$output")" ]
+	done <<-'END'
+		run
+		image
+		image import
+		image list
+		image inspect
+		image rm
+		image gc
+		gc
+		doctor
+	END
+	run -0 "$agentdock" --help
+	[ -z "$(awk 'length > 80' <<<"$output")" ]
 }
 
 @test "limits that make no sense" {
@@ -42,6 +95,8 @@ setup() {
 	refuses "--memory: '0' is out of bounds: 256 KiB to 16 TiB" -m 0
 	refuses "--memory: 'much' is not a size such as 512m, 1.5g or 65536" --memory much
 	refuses "--memory: '-1' is not a size such as 512m, 1.5g or 65536" --memory -1
+	refuses "--cpus: '.' is not a number above zero with at most three decimals, such as 1.5" \
+		--cpus .
 	refuses "--cpus: '0' is not a number above zero with at most three decimals, such as 1.5" \
 		--cpus 0
 	refuses "--cpus: '0.001' is out of bounds: 0.01 to $(getconf _NPROCESSORS_ONLN), the CPUs of this host" \
@@ -60,8 +115,8 @@ setup() {
 	refuses "--start-timeout: '1ms' is out of bounds: 0.1s to 1h" --start-timeout 1ms
 	refuses "--max-output: '2g' is out of bounds: 2 B to 1.0 GiB" --max-output 2g
 	refuses "--ulimit: 'nofile': want nofile=SOFT[:HARD]" --ulimit nofile
-	refuses "--ulimit: '8:4': the soft limit is above the hard one" --ulimit nofile=8:4
-	refuses "--ulimit: 'many' is not a whole number; write digits only" --ulimit nofile=many
+	refuses "--ulimit: 'nofile=8:4': the soft limit is above the hard one" --ulimit nofile=8:4
+	refuses "--ulimit: nofile: 'many' is not a whole number; write digits only" --ulimit nofile=many
 	refuses "--allow-missing: 'cpu,disk': want a list of cpu, memory, pids, userns" \
 		--allow-missing cpu,disk
 	refuses "--allow-missing: '': want a list of cpu, memory, pids, userns" --allow-missing ""
@@ -74,19 +129,75 @@ setup() {
 	SANDBOX_INODES_LIMIT=1 refuses \
 		"SANDBOX_INODES_LIMIT: '1' is out of bounds: 64 to 4294967295"
 	SANDBOX_NETWORK_DISABLED=false refuses \
-		"SANDBOX_NETWORK_DISABLED: false: only true is possible, a sandbox has no network; unset it"
-	# a good one passes, so that the next thing that is wrong is told
+		"SANDBOX_NETWORK_DISABLED: 'false': only true is possible, a sandbox has no network; unset it"
+	# an empty one is not set, and a good one passes: the next thing that is wrong is told
+	SANDBOX_NETWORK_DISABLED="" SANDBOX_MEMORY_LIMIT="" SANDBOX_TIMEOUT_SECONDS="" refuses \
+		"--label: 'x': want KEY=VALUE" --label x
 	SANDBOX_MEMORY_LIMIT=1g SANDBOX_CPU_LIMIT=0.5 SANDBOX_TIMEOUT_SECONDS=60 \
 		SANDBOX_DISK_LIMIT=64m SANDBOX_MAX_OUTPUT_BYTES=1000 SANDBOX_NETWORK_DISABLED=true \
 		refuses "--hostname: 'a_b': want 1 to 63 letters, digits, '-' or '.', a letter or digit first" \
 		--hostname a_b
 }
 
+@test "directories of ours are absolute, and named by their variables" {
+	local command
+	for command in "run -- true" gc "image list"; do
+		# shellcheck disable=SC2086
+		AGENTDOCK_STATE_DIR=state fails \
+			"AGENTDOCK_STATE_DIR: 'state': want a path that begins with /" $command
+		# shellcheck disable=SC2086
+		AGENTDOCK_RUN_DIR=./run fails \
+			"AGENTDOCK_RUN_DIR: './run': want a path that begins with /" $command
+	done
+	run -125 env AGENTDOCK_STATE_DIR=state "$agentdock" doctor
+	[[ $output == *"AGENTDOCK_STATE_DIR: 'state': want a path that begins with /"* ]]
+	AGENTDOCK_CGROUP_PARENT=/x refuses \
+		"AGENTDOCK_CGROUP_PARENT: '/x': want a path below the cgroup mounts (no leading /, no ..), such as agentdock"
+	touch file
+	AGENTDOCK_RUN_DIR=$PWD/file/run refuses \
+		"run directory $PWD/file/run (AGENTDOCK_RUN_DIR): making the directory $PWD/file/run: Not a directory"
+	AGENTDOCK_STATE_DIR=$PWD/file/state refuses \
+		"state directory $PWD/file/state (AGENTDOCK_STATE_DIR): making the directory $PWD/file/state: Not a directory"
+	[ ! -e state ]
+}
+
+@test "an installation without agentdock-archive says so, the same everywhere" {
+	local text="/nowhere/agentdock-archive: No such file or directory; make install, or set AGENTDOCK_LIBEXEC to the directory that has it"
+	mkdir dir
+	export AGENTDOCK_LIBEXEC=/nowhere
+	refuses "$text" --workspace dir
+	fails "$text" image import dir x
+	run -125 "$agentdock" doctor
+	[[ $output == *"$text"* ]]
+}
+
+@test "with --json the error is a report as well, wherever the option stands" {
+	local options
+	while read -r -a options; do
+		run -125 --separate-stderr "$agentdock" run "${options[@]}" -- true
+		[ "${#stderr_lines[@]}" = 1 ] && [ "${#lines[@]}" = 1 ]
+		jq -e --arg line "$stderr" '.reason == "start_failed" and .exit_status == 125 and
+			.exit_code == null and "agentdock: " + .error == $line' <<<"$output"
+	done <<-'END'
+		--json --frobnicate
+		--frobnicate --json
+		--memory lots --memory more --json
+		--json --image nonesuch
+		--json --workspace absent
+	END
+	AGENTDOCK_RUN_DIR=here run -125 --separate-stderr "$agentdock" run --json -- true
+	jq -e '.reason == "internal" and (.error | startswith("AGENTDOCK_RUN_DIR"))' <<<"$output"
+	# what belongs to the command is none of our options
+	run -125 --separate-stderr "$agentdock" run --frobnicate -- true --json
+	[ -z "$output" ]
+}
+
 @test "users are numbers, and nothing else becomes one" {
 	local want="want UID or UID:GID in numbers, 0 to 65535; names are not looked up" user
-	for user in root 65536 4294967296 -1 1:2:3 1: :1 0x0 " 0" 1000abc 10001:staff ""; do
+	for user in root 65536 4294967296 -1 1:2:3 : :1 0x0 " 0" 1000abc 10001:staff ""; do
 		refuses "--user: '$user': $want" --user "$user"
 	done
+	refuses "--user: '1000:': no GID behind the colon; want 1000 for both, or UID:GID" --user 1000:
 }
 
 @test "a secret is not given to a sandbox, however it is asked for" {
@@ -113,6 +224,10 @@ setup() {
 	refuses "--env: 1ST: a name does not start with a digit" -e 1ST=x
 	refuses "--env: A B: a name has letters, digits, '_', '.' and '-' only" -e "A B=x"
 	refuses "--env-file: opening none.env: No such file or directory" --env-file none.env
+	refuses "--env-file: '-': want a file; /dev/stdin is one where standard input is to be read" \
+		--env-file -
+	refuses "--env-file: /dev/stdin:1: 1ST: a name does not start with a digit" \
+		--env-file /dev/stdin < <(echo 1ST=x)
 	printf 'A=1\0B=2\n' >nul.env
 	refuses "--env-file: nul.env: holds a NUL byte; it is to be text" --env-file nul.env
 	# harmless names that look a little like secrets pass: the next fault is told
@@ -145,6 +260,7 @@ setup() {
 	refuses "--stdin: dir is a directory" --stdin dir
 	refuses "--meta: none/r.json: writing in none: No such file or directory" --meta none/r.json
 	refuses "--meta: dir is not a regular file" --meta dir
+	refuses "--meta: '-': want a file; --json prints the report on standard output" --meta -
 	refuses "--meta: pipe is not a regular file" --meta pipe
 	refuses "--seccomp: opening none.json: No such file or directory" --seccomp none.json
 	[ ! -e "$AGENTDOCK_STATE_DIR" ] && [ ! -e "$AGENTDOCK_RUN_DIR" ] # nothing was begun
@@ -169,6 +285,8 @@ setup() {
 	run -0 --separate-stderr "$agentdock" gc
 	[ "$output" = "freed 0 B in 0 unused layers; cleared away 0 dead sandboxes" ]
 	[ -z "$stderr" ]
+	run -0 --separate-stderr "$agentdock" gc --json
+	[ "$output" = '{"freed_bytes":0,"layers":0,"dead_sandboxes":0}' ] && [ -z "$stderr" ]
 }
 
 @test "a name with an escape sequence does not reach the terminal" {
@@ -180,6 +298,27 @@ setup() {
 	run -125 --separate-stderr bash -c '"$1" run --memory 1 -- true <&- >&-' - "$agentdock"
 	[ "$stderr" = "agentdock: --memory: '1' is out of bounds: 256 KiB to 16 TiB" ]
 	run -125 bash -c '"$1" run --memory 1 -- true <&- >&- 2>&-' - "$agentdock"
+}
+
+@test "without /dev/null what has its descriptors works, and what lacks one says so" {
+	# shellcheck disable=SC2016
+	run -0 unshare -m sh -c 'mount -t tmpfs none /dev; exec "$1" --version' - "$agentdock"
+	# shellcheck disable=SC2016
+	run -125 --separate-stderr unshare -m sh -c 'mount -t tmpfs none /dev; exec "$1" --version <&-' - "$agentdock"
+	[ "$stderr" = "agentdock: descriptor 0 is closed, and opening /dev/null in its place: No such file or directory; mount /dev, or start agentdock with 0 to 2 open" ]
+}
+
+@test "doctor tells whoever is not root that first, and claims nothing that it did not try" {
+	# a program that nobody else may reach cannot be started by somebody else
+	cp "$agentdock" "$(dirname "$agentdock")/agentdock-archive" "$BATS_TEST_TMPDIR"
+	chmod 0755 "$BATS_FILE_TMPDIR" "$BATS_TEST_TMPDIR" "$BATS_SUITE_TMPDIR" "$BATS_RUN_TMPDIR"
+	run -125 --separate-stderr setpriv --reuid=65534 --regid=65534 --clear-groups ./agentdock doctor
+	[[ ${lines[0]} == "agentdock doctor was not started as root:"* ]]
+	[[ $output == *"privileges "*"missing    user id 65534; run agentdock as root (sudo)"* ]]
+	[[ $output == *$'\nnamespaces            not tried  needs root\n'* ]]
+	run -125 setpriv --reuid=65534 --regid=65534 --clear-groups ./agentdock doctor --json
+	[ "$(jq -r '.[] | select(.state == "missing") | .check' <<<"$output")" = privileges ]
+	[ "$(jq '[.[] | select(.state == "not tried") | .way_out] | unique | tojson' <<<"$output")" = '"[\"\"]"' ]
 }
 
 @test "what cannot be printed is a failure" {
