@@ -82,7 +82,7 @@ ssize_t file_read(int dirfd, const char *path, char *buffer, size_t size, struct
 
 	if (size == 0)
 		return too_big(path, 0, e);
-	fd = file_open(dirfd, path, O_RDONLY, 0, e);
+	fd = file_open(dirfd, path, O_RDONLY | O_NONBLOCK, 0, e);
 	TRY(fd);
 	length = read_full(fd, buffer, size);
 	if (length < 0)
@@ -98,7 +98,7 @@ int file_read_all(int dirfd, const char *path, size_t limit, char **data, size_t
 {
 	scoped_mem char *content = NULL;
 	size_t capacity = 4096, used = 0;
-	scoped_fd fd = file_open(dirfd, path, O_RDONLY, 0, e);
+	scoped_fd fd = file_open(dirfd, path, O_RDONLY | O_NONBLOCK, 0, e);
 
 	TRY(fd);
 	for (;;) {

@@ -19,7 +19,7 @@ static int layer_open(const struct image_store *store, const char *digest, int *
 	char path[IMAGE_PATH_SIZE];
 
 	image_layer_path(digest, "lock", path);
-	heldfd = file_open(store->statefd, path, O_RDONLY | O_NOFOLLOW, 0, e);
+	heldfd = file_open(store->statefd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0, e);
 	TRY(heldfd);
 	/* Not to be waited for: only gc takes it exclusively, and that under the store's lock. */
 	if (flock(heldfd, LOCK_SH | LOCK_NB) < 0)

@@ -121,7 +121,7 @@ static int collect_layer(void *data, const char *hex, struct err *e)
 	if (has_string(&collection->live, digest))
 		return 0;
 	image_layer_path(digest, "lock", path);
-	lockfd = openat(store->statefd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	lockfd = openat(store->statefd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (lockfd < 0 && errno != ENOENT)
 		return err_sys(e, "%s/%s", store->path, path);
 	if (lockfd >= 0 && flock(lockfd, LOCK_EX | LOCK_NB) < 0)

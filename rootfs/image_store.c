@@ -89,7 +89,8 @@ static int lock_fd(int fd, int operation)
 
 int image_store_lock(const struct image_store *store, int operation, struct err *e)
 {
-	scoped_fd fd = file_open(store->statefd, "images/lock", O_RDONLY | O_NOFOLLOW, 0, e);
+	scoped_fd fd = file_open(store->statefd, "images/lock", O_RDONLY | O_NOFOLLOW | O_NONBLOCK,
+	                         0, e);
 
 	TRY(fd);
 	if (lock_fd(fd, operation) < 0)
@@ -211,7 +212,7 @@ static int claim_dead(int tmpfd, const char *lock_name, int *lockfd, struct err 
 	*lockfd = -1;
 	if (lock_fd(tmpfd, LOCK_EX) < 0)
 		return err_sys(e, "locking tmp");
-	fd = openat(tmpfd, lock_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	fd = openat(tmpfd, lock_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	dead = fd >= 0 && lock_fd(fd, LOCK_EX | LOCK_NB) == 0;
 	lock_fd(tmpfd, LOCK_UN);
 	if (dead)

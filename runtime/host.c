@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What this host keeps for all its sandboxes: the image store, RUN, the cgroup mounts. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -13,6 +15,22 @@
 static const char *or_default(const char *value, const char *standard)
 {
 	return value ? value : standard;
+}
+
+/* Who can write in RUN can plant a label, and have us kill a group of his choice. */
+static int check_owner(const char *path, int fd, struct err *e)
+{
+	struct stat status;
+
+	if (fstat(fd, &status))
+		return err_sys(e, "%s", path);
+	if (status.st_uid != 0 || (status.st_mode & (S_IWGRP | S_IWOTH)))
+		return err_set(
+			e, EPERM,
+			"run directory %s can be written by others than root; chown it to root "
+			"and chmod go-w it, or set AGENTDOCK_RUN_DIR",
+			path);
+	return 0;
 }
 
 int sandbox_host_open(struct sandbox_host *host, const struct sandbox_host_paths *paths,
@@ -41,6 +59,7 @@ int sandbox_host_open(struct sandbox_host *host, const struct sandbox_host_paths
 	scoped_fd runfd = file_open(AT_FDCWD, run, O_RDONLY | O_DIRECTORY, 0, e);
 	if (runfd < 0)
 		return err_in(e, "run directory (AGENTDOCK_RUN_DIR)");
+	TRY(check_owner(run, runfd, e));
 	TRY(image_store_open(&host->store, state, paths->archiver, e));
 	host->runfd = take_fd(&runfd);
 	return 0;

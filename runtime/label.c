@@ -22,7 +22,7 @@
 #include "base/strings.h"
 #include "runtime/internal.h"
 
-enum { LABEL_TEXT_MAX = 256, EMPTY_TIMEOUT_MS = 10000 };
+enum { LABEL_TEXT_MAX = 256, TREES_SIZE = 32, EMPTY_TIMEOUT_MS = 10000 };
 
 static int new_id(char id[REPORT_ID_SIZE], uint32_t *entropy, struct err *e)
 {
@@ -52,16 +52,33 @@ static int link_to_free_slot(int runfd, int labelfd, uint32_t first, struct err 
 	               SLOTS);
 }
 
+/*
+ * The cgroup trees of this host as one sees them here: which there are, and which group the v2
+ * mount shows as its root. Who sees others (a container, a private mount namespace) cannot say of
+ * an orphan that all of it is gone.
+ */
+static int describe_trees(const struct cgroup_host *host, char *text, size_t size, struct err *e)
+{
+	struct stat root;
+
+	if (stat(host->v2_mount, &root))
+		return err_sys(e, "%s", host->v2_mount[0] ? host->v2_mount : "cgroup v2 mount");
+	return text_format(text, size, e, "%d%d%d-%llu", host->v1_mounts[0][0] != '\0',
+	                   host->v1_mounts[1][0] != '\0', host->v1_mounts[2][0] != '\0',
+	                   (unsigned long long)root.st_ino);
+}
+
 int claim_label(struct sandbox *sandbox, struct err *e)
 {
 	struct sandbox_host *host = sandbox->host;
-	char text[LABEL_TEXT_MAX];
+	char text[LABEL_TEXT_MAX], trees[TREES_SIZE];
 	uint32_t entropy = 0;
-	int length;
+	int length, reaped;
 
 	TRY(new_id(sandbox->report->id, &entropy, e));
-	length = text_format(text, sizeof text, e, "%s %s\n", sandbox->report->id,
-	                     host->cgroup_parent);
+	TRY(describe_trees(&host->cgroups, trees, sizeof trees, e));
+	length = text_format(text, sizeof text, e, "%s %s %s\n", sandbox->report->id,
+	                     host->cgroup_parent, trees);
 	TRY(length);
 	scoped_fd labelfd = openat(host->runfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (labelfd < 0)
@@ -70,6 +87,9 @@ int claim_label(struct sandbox *sandbox, struct err *e)
 		return err_sys(e, "locking the label of a new sandbox in %s", host->run_path);
 	TRY(fd_write_all(labelfd, text, (size_t)length, e));
 	int slot = link_to_free_slot(host->runfd, labelfd, entropy, e);
+	/* orphans hold slots, too */
+	if (slot == -EUSERS && sandbox_reap(host, &reaped, &(struct err){0}) == 0 && reaped > 0)
+		slot = link_to_free_slot(host->runfd, labelfd, entropy, e);
 	TRY(slot);
 	sandbox->slot = slot;
 	sandbox->labelfd = take_fd(&labelfd);
@@ -90,29 +110,45 @@ void label_drop(struct sandbox *sandbox)
 	close_fd(&sandbox->labelfd);
 }
 
-/* Reads "ID PARENT" of a label; its writer was we, but a torn file must not lead anywhere. */
-static int read_label(int labelfd, char id[REPORT_ID_SIZE], char parent[64], struct err *e)
+struct label {
+	char id[REPORT_ID_SIZE], parent[64], trees[TREES_SIZE];
+};
+
+/* Its writer was we, but a torn or a planted file must not lead anywhere. */
+static int read_label(int labelfd, struct label *label, struct err *e)
 {
 	char text[LABEL_TEXT_MAX];
-	ssize_t length = pread(labelfd, text, sizeof text - 1, 0);
+	struct stat status;
+	ssize_t length;
 
+	if (fstat(labelfd, &status) || !S_ISREG(status.st_mode))
+		return err_set(e, EPROTO, "not a file of AgentDock's; remove it");
+	length = pread(labelfd, text, sizeof text - 1, 0);
 	if (length < 0)
 		return err_sys(e, "reading a label");
 	text[length] = '\0';
-	if (sscanf(text, "%12[0-9a-f] %63s", id, parent) != 2 || strlen(id) != 12 ||
-	    strstr(parent, ".."))
-		return err_set(e, EPROTO, "a label that AgentDock did not write");
+	if (sscanf(text, "%12[0-9a-f] %63s %31[-0-9]", label->id, label->parent, label->trees) !=
+	            3 ||
+	    strlen(label->id) != 12 || strstr(label->parent, ".."))
+		return err_set(e, EPROTO, "not a label that AgentDock wrote; remove it");
 	return 0;
 }
 
-static int remove_orphan(struct sandbox_host *host, const char *id, const char *parent,
-                         struct err *e)
+static int remove_orphan(struct sandbox_host *host, const struct label *label, struct err *e)
 {
+	char trees[TREES_SIZE];
 	struct cgroup cgroup;
 	int r;
 
+	TRY(describe_trees(&host->cgroups, trees, sizeof trees, e));
+	if (strcmp(trees, label->trees) != 0)
+		return err_set(
+			e, EXDEV,
+			"the sandbox %s was built where other cgroup trees are in sight; run "
+			"agentdock gc there",
+			label->id);
 	cgroup_init(&cgroup);
-	r = cgroup_open(&cgroup, &host->cgroups, parent, id, e);
+	r = cgroup_open(&cgroup, &host->cgroups, label->parent, label->id, e);
 	if (r == 0)
 		r = cgroup_kill(&cgroup, e);
 	if (r == 0)
@@ -126,9 +162,9 @@ static int remove_orphan(struct sandbox_host *host, const char *id, const char *
 /* Returns 1 when NAME was an orphan and is gone, 0 when it lives (or just ended). */
 static int reap_label(struct sandbox_host *host, const char *name, struct err *e)
 {
-	char id[REPORT_ID_SIZE], parent[64];
+	struct label label;
 	struct stat status;
-	scoped_fd labelfd = openat(host->runfd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	scoped_fd labelfd = openat(host->runfd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
 	if (labelfd < 0)
 		return errno == ENOENT ? 0 : err_sys(e, "opening %s/%s", host->run_path, name);
@@ -136,8 +172,8 @@ static int reap_label(struct sandbox_host *host, const char *name, struct err *e
 		return errno == EWOULDBLOCK ? 0 : err_sys(e, "locking %s/%s", host->run_path, name);
 	if (fstat(labelfd, &status) || status.st_nlink == 0)
 		return 0;
-	TRY(read_label(labelfd, id, parent, e));
-	TRY(remove_orphan(host, id, parent, e));
+	TRY(read_label(labelfd, &label, e));
+	TRY(remove_orphan(host, &label, e));
 	if (unlinkat(host->runfd, name, 0) && errno != ENOENT)
 		return err_sys(e, "removing %s/%s", host->run_path, name);
 	return 1;

@@ -396,14 +396,13 @@ static struct json_object *labels_object(const struct string_list *labels)
 	struct json_object *object = json_object_new_object();
 
 	for (size_t i = 0; labels && i < labels->count; i++) {
-		char *equals = strchr(labels->items[i], '=');
-		char key[256];
+		const char *equals = strchr(labels->items[i], '=');
+		scoped_mem char *key = equals ? strndup(labels->items[i],
+		                                        (size_t)(equals - labels->items[i]))
+		                              : NULL;
 
-		if (!equals)
-			continue;
-		snprintf(key, sizeof key, "%.*s", (int)(equals - labels->items[i]),
-		         labels->items[i]);
-		json_add_string(object, key, equals + 1);
+		if (key)
+			json_add_string(object, key, equals + 1);
 	}
 	return object;
 }

@@ -15,6 +15,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
@@ -295,19 +296,22 @@ static void close_stdin(struct sandbox *sandbox)
 	close_fd(&sandbox->stdin_pipefd);
 }
 
-static void on_stdin_source(struct loop *loop)
+static int on_stdin_source(struct loop *loop, struct err *e)
 {
 	struct sandbox *sandbox = loop->sandbox;
 	ssize_t n = read(sandbox->stdin_sourcefd, loop->input, sizeof loop->input);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n <= 0) {
+		return 0;
+	if (n < 0)
+		return err_sys(e, "reading standard input '%s'", sandbox->spec->stdin_path);
+	if (n == 0) {
 		close_stdin(sandbox);
-		return;
+		return 0;
 	}
 	loop->input_length = (size_t)n;
 	loop->input_written = 0;
+	return 0;
 }
 
 static void on_stdin_pipe(struct loop *loop)
@@ -378,7 +382,7 @@ static int serve(struct loop *loop, const struct pollfd polled[POLLED], struct e
 	if (polled[STDIN_PIPE].revents)
 		on_stdin_pipe(loop);
 	if (polled[STDIN_SOURCE].revents)
-		on_stdin_source(loop);
+		TRY(on_stdin_source(loop, e));
 	if (polled[CANCEL].revents) {
 		int signo = read_cancel(sandbox->watch->cancelfd);
 
@@ -429,22 +433,28 @@ static int drain_dead(struct loop *loop, struct err *e)
 int supervise_running(struct sandbox *sandbox, struct err *e)
 {
 	struct pollfd polled[POLLED];
-	struct loop loop = {.sandbox = sandbox, .state = RUNNING};
+	/* not on the stack, which the caller's limits may make small */
+	scoped_mem struct loop *loop = calloc(1, sizeof *loop);
+
+	if (!loop)
+		return err_set(e, ENOMEM, "no memory to supervise a sandbox");
+	loop->sandbox = sandbox;
+	loop->state = RUNNING;
 
 	for (int i = 0; i < 2; i++)
-		loop.live[i].fd = sandbox->watch->livefds[i];
+		loop->live[i].fd = sandbox->watch->livefds[i];
 	if (sandbox->spec->timeout_ms)
-		loop.deadline_us = after_ms(sandbox->spec->timeout_ms);
-	while (!loop.pid1_dead) {
-		uint64_t until_us = fill(&loop, polled);
+		loop->deadline_us = after_ms(sandbox->spec->timeout_ms);
+	while (!loop->pid1_dead) {
+		uint64_t until_us = fill(loop, polled);
 
 		if (poll(polled, POLLED, poll_timeout(until_us)) < 0 && errno != EINTR)
 			return err_sys(e, "poll");
-		TRY(serve(&loop, polled, e));
+		TRY(serve(loop, polled, e));
 	}
 	if (sandbox->channelfd >= 0 && !sandbox->command_ended)
-		TRY(on_channel(&loop, e));
+		TRY(on_channel(loop, e));
 	if (!sandbox->command_ended)
 		sandbox->ended_us = clock_us();
-	return drain_dead(&loop, e);
+	return drain_dead(loop, e);
 }

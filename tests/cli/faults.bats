@@ -298,3 +298,35 @@ print(open("bottom").read())'
 	is .reason exited .stdout.data.text $'0\n1\n2\n3\nout\n' .stderr.data.text ""
 	nothing_runs
 }
+
+# ---- what others left in RUN ----
+
+@test "a run directory that others can write is refused; a label that is none of ours is named, and goes nowhere" {
+	use_small_image sh
+	mkdir -m 777 open
+	AGENTDOCK_RUN_DIR=$PWD/open run --separate-stderr "$agentdock" run --image small -- true
+	one_line "agentdock: run directory $PWD/open can be written by others than root; *"
+	mkdir -m 700 planted
+	echo "0123456789ab ../../elsewhere 000-1" >planted/s1
+	mkfifo planted/s2
+	AGENTDOCK_RUN_DIR=$PWD/planted run --separate-stderr "$agentdock" gc
+	[ "$status" = 125 ]
+	[[ $stderr == *"$PWD/planted/s"[12]": not a"*"remove it"* ]]
+	[ -e planted/s1 ] && [ -p planted/s2 ]
+	nothing_runs
+}
+
+@test "an orphan is reaped only where all of its cgroup trees are in sight" {
+	use_small_image sh
+	grep -q " cgroup .*\bmemory\b" /proc/self/mounts || skip "no memory controller on cgroup v1 here to hide"
+	start doomed --image small -- sh -c 'echo ready; read -r line'
+	kill -KILL "${started[doomed]}"
+	wait "${started[doomed]}" || true
+	unset "started[doomed]"
+	# shellcheck disable=SC2016
+	in_namespace 'mount -t tmpfs none /sys/fs/cgroup/memory; "$AGENTDOCK" gc'
+	[ "$status" = 125 ]
+	[[ $stderr == *"other cgroup trees are in sight"* ]]
+	"$agentdock" gc
+	nothing_runs
+}
