@@ -2,14 +2,14 @@
 # make            the programs, in build/
 # make demo       the fixture repository's tests, in a sandbox     make check   every test
 # make image      the default image                                make arch    are the layers kept?
-# make lint       clang-tidy, cppcheck, -fanalyzer, clang-format   make install DESTDIR= PREFIX=
+# make lint       clang-tidy, cppcheck, -fanalyzer, clang-format   make [un]install DESTDIR= PREFIX=
 # SANITIZE=1 builds with ASan and UBSan in build-asan/; CC=clang builds with clang in build-clang/. V=1 shows commands.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .SECONDARY:
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-6s %s\n' $(1) $(patsubst $(BUILD)/%,%,$@))
-.PHONY: all demo check unit-tests check-unit check-cli image arch lint install clean deps-build deps-demo deps-test
+.PHONY: all demo check unit-tests check-unit check-cli image arch lint install uninstall clean deps-build deps-demo deps-test
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -32,7 +32,8 @@ LINK   := -static -Wl,--gc-sections -Wl,-z,relro,-z,now -Wl,-z,noexecstack
 endif
 # only the tar reader and four filters are asked for by name, so nothing else of libarchive is linked
 ARCHIVE_LIBS := -larchive -lz -lbz2 -llzma -lzstd
-CFLAGS := $(STD) $(WARN) $(OPT) $(HARDEN) $(EXTRA_CFLAGS)
+# no path of this machine in the programs
+CFLAGS := $(STD) $(WARN) $(OPT) $(HARDEN) -ffile-prefix-map=$(CURDIR)=. $(EXTRA_CFLAGS)
 
 # ---- what belongs to what ----
 LAYERS    := base seccomp rootfs runtime/cgroup runtime/identity runtime/network fleet runtime
@@ -104,11 +105,17 @@ image: deps-demo
 demo: image
 	@$(BUILD)/agentdock run --fixture -- python3 -m pytest -q
 
+INTO := $(DESTDIR)$(PREFIX)
+MAN1 := $(wildcard docs/man/*.1)
 install: all
-	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/bin $(BUILD)/agentdock
-	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/libexec/agentdock $(BUILD)/agentdock-archive
-	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/share/man/man1 $(wildcard docs/man/*.1)
-	cp -r --no-preserve=ownership fixtures $(DESTDIR)$(PREFIX)/libexec/agentdock/
+	install -s -D -m 0755 -t $(INTO)/bin $(BUILD)/agentdock
+	install -s -D -m 0755 -t $(INTO)/libexec/agentdock $(BUILD)/agentdock-archive
+	install -D -m 0644 -t $(INTO)/share/man/man1 $(MAN1)
+	find fixtures/sample-repo -type f ! -path '*/__pycache__/*' ! -path '*/.pytest_cache/*' -print0 | \
+		xargs -0 -I{} install -D -m 0644 {} $(INTO)/libexec/agentdock/{}
+uninstall:
+	rm -f $(INTO)/bin/agentdock $(patsubst docs/man/%,$(INTO)/share/man/man1/%,$(MAN1))
+	rm -rf $(INTO)/libexec/agentdock
 
 # ---- proof ----
 arch:
