@@ -278,7 +278,7 @@ static const struct verb {
          "  REF             a name, or the first digits of a digest\n"
          "  --json          print it as one JSON object\n"},
 	{"rm", verb_rm, 1, 1 << 16, "rm REF... [--json]", "remove names; gc frees the disk",
-         "  REF             a name, or the first digits of a digest for all its names\n"
+         "  REF             a name, or the first digits of a digest that has but one\n"
          "  --json          print an array of what was removed\n"},
 	{"gc", verb_gc, 0, 0, "gc [--json]",
          "remove the layers that no image needs and no sandbox uses",

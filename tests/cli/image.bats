@@ -112,10 +112,37 @@ nothing_half() {
 	[ -z "$stderr" ]
 }
 
+# stamp RECIPE DIGEST: what packaging/default-image remembers.
+stamp() {
+	echo "$1 $2" >"$AGENTDOCK_STATE_DIR/default-image.stamp"
+}
+
 @test "the default image is not made again when its recipe made it" {
 	digest=$("$agentdock" image import tree default --json | jq -r .digest)
-	echo "$(sha256sum <"$root/packaging/default-image" | cut -d' ' -f1) $digest" \
-		>"$AGENTDOCK_STATE_DIR/default-image.stamp"
+	stamp "$(sha256sum <"$root/packaging/default-image" | cut -d' ' -f1)" "$digest"
 	run -0 "$root/packaging/default-image" "$agentdock"
 	[ "$output" = "image default is there: $digest" ]
+}
+
+@test "a default image of the operator's own is kept, unless --force is given" {
+	digest=$("$agentdock" image import tree default --json | jq -r .digest)
+	script=$root/packaging/default-image
+	run -0 "$script" "$agentdock"
+	[ "${lines[0]}" = "image default is there, and is not of this script's making; it is kept: $digest" ]
+	[ "${lines[1]}" = "to replace it: $script $agentdock --force" ]
+	stamp "$(sha256sum <"$script" | cut -d' ' -f1)" sha256:other
+	run -0 "$script" "$agentdock"
+	[[ $output == *"it is kept: $digest"* ]]
+	# what goes on to make one is stopped where it needs a tool
+	for word in mmdebstrap apt-get; do
+		mkdir -p bin
+		printf '#!/bin/sh\necho %s was called >&2\nexit 1\n' "$word" >"bin/$word"
+		chmod +x "bin/$word"
+	done
+	run -1 env PATH="$PWD/bin:$PATH" "$script" "$agentdock" --force
+	[[ $output != *"it is kept"* ]]
+	stamp older "$digest"
+	run -1 env PATH="$PWD/bin:$PATH" "$script" "$agentdock"
+	[ "${lines[0]}" = "default-image: image default was made by an older recipe, and is made anew" ]
+	[ "$("$agentdock" image list --json | jq -r '.[0].digest')" = "$digest" ]
 }
