@@ -137,7 +137,7 @@ only_alive() {
 	is .reason exited
 	[ "$(stat -c %a a/b/run)" = 700 ]
 	# shellcheck disable=SC2016
-	in_namespace 'mount -t tmpfs -o ro none "$AGENTDOCK_RUN_DIR"; "$AGENTDOCK" run -- true'
+	in_namespace 'mount -t tmpfs -o ro,mode=700 none "$AGENTDOCK_RUN_DIR"; "$AGENTDOCK" run -- true'
 	one_line "agentdock: *Read-only file system*"
 	touch file
 	AGENTDOCK_RUN_DIR=$BATS_TEST_TMPDIR/file/run run --separate-stderr "$agentdock" run -- true
