@@ -113,7 +113,9 @@ int cli_fixture(const char **path, struct err *e)
 	if (access(found, R_OK | X_OK) < 0)
 		snprintf(found, sizeof(found), "%s/fixtures/sample-repo", cli_libexec_dir());
 	if (access(found, R_OK | X_OK) < 0)
-		return err_sys(e, "--fixture: fixtures/sample-repo is neither beside %s nor in %s",
+		return err_set(e, ENOENT,
+		               "--fixture: no fixtures/sample-repo in %s/.. or %s; make install, "
+		               "or set AGENTDOCK_LIBEXEC to the directory that has it",
 		               executable_dir(), cli_libexec_dir());
 	*path = found;
 	return 0;

@@ -167,6 +167,9 @@ setup() {
 	export AGENTDOCK_LIBEXEC=/nowhere
 	refuses "$text" --workspace dir
 	fails "$text" image import dir x
+	cp "$agentdock" .
+	agentdock=./agentdock refuses "--fixture: no fixtures/sample-repo in $PWD/.. or /nowhere; make install, or set AGENTDOCK_LIBEXEC to the directory that has it" \
+		--fixture
 	run -125 "$agentdock" doctor
 	[[ $output == *"$text"* ]]
 }
