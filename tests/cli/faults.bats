@@ -330,3 +330,18 @@ print(open("bottom").read())'
 	"$agentdock" gc
 	nothing_runs
 }
+
+@test "an image cannot have its own code loaded by the unpacker: no file of it is in the unpacker's sight (own image)" {
+	mkdir -p tree/bin "tree/usr/lib/$(uname -m)-linux-gnu/gconv" w
+	cp /bin/busybox tree/bin/sh
+	ln -s sh tree/bin/ls
+	# whoever reads the list of converters waits here for ever
+	mkfifo "tree/usr/lib/$(uname -m)-linux-gnu/gconv/gconv-modules"
+	touch "w/$(printf 'caf\303\251')"
+	use_small_image sh
+	"$agentdock" image import tree converters >/dev/null
+	run --separate-stderr "$agentdock" run --image converters --start-timeout 20 --workspace w -- ls
+	[ "$status" = 0 ]
+	[ "$output" = "$(printf 'caf\303\251')" ]
+	nothing_runs
+}
