@@ -72,8 +72,8 @@ static int group_name(struct cgroup *cgroup, const struct cgroup_host *host, con
 		               "systemd.unified_cgroup_hierarchy=1");
 	if (!is_group_path(parent, true))
 		return err_set(e, EINVAL,
-		               "cgroup parent \"%s\": give a path below the cgroup mount, of "
-		               "letters, digits, '_', '-' and '.'",
+		               "AGENTDOCK_CGROUP_PARENT: '%s': want a path below the cgroup mounts "
+		               "(no leading /, no ..), of letters, digits, '_', '-' and '.'",
 		               parent);
 	if (!is_group_path(name, false))
 		return err_set(e, EINVAL,

@@ -153,6 +153,8 @@ setup() {
 	[[ $output == *"AGENTDOCK_STATE_DIR: 'state': want a path that begins with /"* ]]
 	AGENTDOCK_CGROUP_PARENT=/x refuses \
 		"AGENTDOCK_CGROUP_PARENT: '/x': want a path below the cgroup mounts (no leading /, no ..), such as agentdock"
+	run -125 env AGENTDOCK_CGROUP_PARENT="a b" "$agentdock" doctor
+	[[ $output == *"AGENTDOCK_CGROUP_PARENT: 'a b-doctor-"*"': want a path below the cgroup mounts (no leading /, no ..), of letters, digits, '_', '-' and '.'"* ]]
 	touch file
 	AGENTDOCK_RUN_DIR=$PWD/file/run refuses \
 		"run directory $PWD/file/run (AGENTDOCK_RUN_DIR): making the directory $PWD/file/run: Not a directory"
