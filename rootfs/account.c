@@ -197,7 +197,7 @@ int account_ensure(uint32_t uid, uint32_t gid, const char *home, struct err *e)
 	return ensure_line(rootfd, "/etc/group", gid, "", e);
 }
 
-int hosts_ensure(const char *hostname, struct err *e)
+int hosts_write(const char *hostname, struct err *e)
 {
 	scoped_fd rootfd = file_open(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0, e);
 	scoped_fd fd = -1;
@@ -205,9 +205,7 @@ int hosts_ensure(const char *hostname, struct err *e)
 	int length;
 
 	TRY(rootfd);
-	fd = file_open2(rootfd, "etc/hosts", O_WRONLY | O_CREAT | O_EXCL, 0644, BENEATH_ROOT, e);
-	if (fd == -EEXIST)
-		return 0;
+	fd = open_account_file(rootfd, "/etc/hosts", O_WRONLY | O_CREAT | O_TRUNC, e);
 	TRY(fd);
 	length = text_format(text, sizeof text, e,
 	                     "127.0.0.1 localhost\n::1 localhost ip6-localhost\n127.0.1.1 %.64s\n",

@@ -13,11 +13,13 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/xattr.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/files.h"
 #include "base/scoped.h"
+#include "base/strings.h"
 #include "rootfs/detached.h"
 #include "rootfs/disk_image.h"
 
@@ -26,9 +28,10 @@ static const uint64_t inodes_min = 16, inodes_max = 1ULL << 30;
 
 /*
  * Less than this is full: programs write in pieces, and one that does not fit is refused whole
- * (dd bs=1M stops with almost 1 MiB free). A small disk has a smaller last piece.
+ * (dd bs=1M stops with almost 1 MiB free, larger pieces with some 2 MiB). A small disk has a
+ * smaller last piece.
  */
-static const uint64_t full_below_bytes = 1 << 20, full_below_part = 8;
+static const uint64_t full_below_bytes = 4 << 20, full_below_part = 8;
 
 const char *disk_backing_name(enum disk_backing backing)
 {
@@ -222,4 +225,22 @@ int disk_check(const struct disk *disk, int statefd, struct err *e)
 	return err_set(e, EIO,
 	               "the state directory's file system ran full under the sandbox, and what the "
 	               "command wrote is lost; free some space, or lower the disk limits");
+}
+
+int disk_add_directory(const struct disk *disk, const char *name, uint32_t uid, uint32_t gid,
+                       struct err *e)
+{
+	char path[64];
+	scoped_fd fd = -1;
+
+	TRY(text_format(path, sizeof path, e, "upper/%s", name));
+	if (mkdirat(disk->mountfd, path, 0755) < 0)
+		return err_sys(e, "making /%s on the sandbox's disk", name);
+	fd = file_open(disk->mountfd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, e);
+	TRY(fd);
+	/* whatever the umask; opaque: overlayfs merges nothing of the layers into it */
+	if (fchmod(fd, 0755) < 0 || fchown(fd, uid, gid) < 0 ||
+	    fsetxattr(fd, "trusted.overlay.opaque", "y", 1, 0) < 0)
+		return err_sys(e, "preparing /%s on the sandbox's disk", name);
+	return 0;
 }

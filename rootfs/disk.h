@@ -57,6 +57,13 @@ void disk_init(struct disk *disk); /* all descriptors -1 */
 void disk_release(struct disk *disk);
 
 /*
+ * Makes a directory NAME at the top of the sandbox's root, owned by host ids UID:GID, that hides
+ * whatever the image has there. Before the overlay is made.
+ */
+int disk_add_directory(const struct disk *disk, const char *name, uint32_t uid, uint32_t gid,
+                       struct err *e);
+
+/*
  * Gives the image's file the name STATE/kept/NAME.ext4, so that it outlives the sandbox; call it
  * when nothing runs in the sandbox any more. Not for tmpfs.
  */

@@ -55,14 +55,8 @@ static int blame_target(const char *path, const char *component, struct err *e)
 	}
 }
 
-struct directory_owner {
-	bool wanted;
-	uint32_t uid, gid;
-};
-
 /* The permissions do not depend on the umask that the operator has. */
-static int make_directory(int parentfd, const char *name, const struct directory_owner *owner,
-                          struct err *e)
+static int make_directory(int parentfd, const char *name, struct err *e)
 {
 	mode_t mask = umask(022);
 	int result = mkdirat(parentfd, name, 0755);
@@ -70,29 +64,23 @@ static int make_directory(int parentfd, const char *name, const struct directory
 	umask(mask);
 	if (result < 0)
 		return err_sys(e, "making the directory \"%s\"", name);
-	if (owner->wanted &&
-	    fchownat(parentfd, name, owner->uid, owner->gid, AT_SYMLINK_NOFOLLOW) < 0)
-		return err_sys(e, "giving \"%s\" to %u:%u", name, owner->uid, owner->gid);
 	return 0;
 }
 
-/* One step down; OWNER is for a directory that is made. */
-static int step_into(int parentfd, const char *name, const struct directory_owner *owner,
-                     struct err *e)
+static int step_into(int parentfd, const char *name, struct err *e)
 {
 	int flags = O_PATH | O_DIRECTORY;
 	int fd = file_open2(parentfd, name, flags, 0, BENEATH_ROOT, e);
 
 	if (fd != -ENOENT)
 		return fd;
-	TRY(make_directory(parentfd, name, owner, e));
+	TRY(make_directory(parentfd, name, e));
 	return file_open2(parentfd, name, flags, 0, BENEATH_ROOT, e);
 }
 
-/* Walks PATH and makes what it lacks; only the last directory gets OWNER. */
-static int walk(int rootfd, const char *path, const struct directory_owner *owner, struct err *e)
+/* Walks PATH and makes what it lacks. */
+static int walk(int rootfd, const char *path, struct err *e)
 {
-	static const struct directory_owner nobody = {.wanted = false};
 	scoped_fd fd = fcntl(rootfd, F_DUPFD_CLOEXEC, 0);
 	const char *rest = path + strspn(path, "/");
 	char name[256];
@@ -111,7 +99,7 @@ static int walk(int rootfd, const char *path, const struct directory_owner *owne
 		if (strcmp(name, "..") == 0)
 			return err_set(e, EINVAL, "%s: a mount target may not contain \"..\"",
 			               path);
-		below = step_into(fd, name, *next ? &nobody : owner, e);
+		below = step_into(fd, name, e);
 		if (below < 0)
 			return blame_target(path, name, e);
 		close_fd(&fd);
@@ -121,32 +109,12 @@ static int walk(int rootfd, const char *path, const struct directory_owner *owne
 	return take_fd(&fd);
 }
 
-static int directory_open(int rootfd, const char *path, const struct directory_owner *owner,
-                          struct err *e)
+int mount_target(int rootfd, const char *path, struct err *e)
 {
 	int fd = file_open2(rootfd, path, O_PATH | O_DIRECTORY, 0, BENEATH_ROOT, e);
 
 	/* Only what failed is walked, to make what is missing or to tell which name is to blame. */
-	return fd >= 0 ? fd : walk(rootfd, path, owner, e);
-}
-
-int mount_target(int rootfd, const char *path, struct err *e)
-{
-	static const struct directory_owner nobody = {.wanted = false};
-
-	return directory_open(rootfd, path, &nobody, e);
-}
-
-int directory_ensure(const char *path, uint32_t uid, uint32_t gid, struct err *e)
-{
-	const struct directory_owner owner = {.wanted = true, .uid = uid, .gid = gid};
-	scoped_fd rootfd = file_open(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0, e);
-	scoped_fd fd = -1;
-
-	TRY(rootfd);
-	fd = directory_open(rootfd, path, &owner, e);
-	TRY(fd);
-	return 0;
+	return fd >= 0 ? fd : walk(rootfd, path, e);
 }
 
 /* ---- tmpfs ---- */

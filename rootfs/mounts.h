@@ -80,12 +80,9 @@ int root_make_readonly(struct err *e);
 int account_ensure(uint32_t uid, uint32_t gid, const char *home, struct err *e);
 
 /*
- * After the pivot: an image without /etc/hosts gets one with localhost and HOSTNAME, so that both
- * can be looked up where there is no name server.
+ * After the pivot: /etc/hosts gives localhost and HOSTNAME, so that both can be looked up where
+ * there is no name server. The image's own is replaced, as container engines do.
  */
-int hosts_ensure(const char *hostname, struct err *e);
-
-/* After the pivot: makes PATH a directory owned by UID:GID (0755) unless it is there. */
-int directory_ensure(const char *path, uint32_t uid, uint32_t gid, struct err *e);
+int hosts_write(const char *hostname, struct err *e);
 
 #endif

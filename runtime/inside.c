@@ -101,14 +101,31 @@ INSIDE(cgroup_namespace)
 	return 0;
 }
 
+/*
+ * An error that comes of what lies in the image (a link, a file where a directory belongs) is the
+ * image's fault, not ours. Returns -e->code.
+ */
+static int blame_image(struct inside *in, const struct err *e)
+{
+	static const int codes[] = {ELOOP, ENOTDIR, EISDIR, ENXIO, EFBIG, EINVAL};
+
+	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+		if (e->code == codes[i])
+			in->fault = FAULT_GUEST;
+	}
+	return -e->code;
+}
+
 INSIDE(attach_proc)
 {
-	return proc_attach(in->rootfd, e);
+	return proc_attach(in->rootfd, e) < 0 ? blame_image(in, e) : 0;
 }
 
 INSIDE(attach_devices)
 {
-	return devices_attach(in->rootfd, in->sandbox->devicesfd, SHM_BYTES, e);
+	if (devices_attach(in->rootfd, in->sandbox->devicesfd, SHM_BYTES, e) < 0)
+		return blame_image(in, e);
+	return 0;
 }
 
 INSIDE(mask_proc)
@@ -118,8 +135,10 @@ INSIDE(mask_proc)
 
 INSIDE(attach_tmpfs)
 {
-	for (int i = 0; i < in->spec->tmpfs_count; i++)
-		TRY(tmpfs_attach(in->rootfd, &in->spec->tmpfs[i], e));
+	for (int i = 0; i < in->spec->tmpfs_count; i++) {
+		if (tmpfs_attach(in->rootfd, &in->spec->tmpfs[i], e) < 0)
+			return blame_image(in, e);
+	}
 	return 0;
 }
 
@@ -130,13 +149,10 @@ INSIDE(pivot)
 
 INSIDE(ensure_account)
 {
-	TRY(account_ensure(in->spec->identity.uid, in->spec->identity.gid, "/workspace", e));
-	return hosts_ensure(in->spec->hostname, e);
-}
-
-INSIDE(make_workspace)
-{
-	return directory_ensure("/workspace", in->spec->identity.uid, in->spec->identity.gid, e);
+	if (account_ensure(in->spec->identity.uid, in->spec->identity.gid, "/workspace", e) < 0 ||
+	    hosts_write(in->spec->hostname, e) < 0)
+		return blame_image(in, e);
+	return 0;
 }
 
 INSIDE(read_only_root)

@@ -40,6 +40,14 @@ OUTSIDE(make_disk)
 	                   sandbox->identity.host_base, &sandbox->disk, e);
 }
 
+OUTSIDE(make_workspace)
+{
+	const struct identity *identity = &sandbox->identity;
+
+	return disk_add_directory(&sandbox->disk, "workspace", identity->host_base + identity->uid,
+	                          identity->host_base + identity->gid, e);
+}
+
 OUTSIDE(open_layers)
 {
 	TRY(image_open(&sandbox->host->store, sandbox->spec->image, sandbox->layerfds,

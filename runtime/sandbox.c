@@ -68,31 +68,6 @@ static void sandbox_init(struct sandbox *sandbox, struct sandbox_host *host,
 		output_init(&sandbox->outputs[i], spec->max_output_bytes);
 }
 
-/*
- * A file no larger than the largest file system that the sandbox can write, unless the spec has its
- * own limit. A little more: who fills a file system with one file shall read "no space left", not
- * die of SIGXFSZ.
- */
-static void limit_file_size(struct sandbox *sandbox)
-{
-	const struct sandbox_spec *spec = sandbox->spec;
-	struct identity *identity = &sandbox->identity;
-	rlim_t limit = spec->disk.bytes > SHM_BYTES ? spec->disk.bytes : SHM_BYTES;
-
-	for (int i = 0; i < identity->rlimits_count; i++) {
-		if (identity->rlimits[i].resource == RLIMIT_FSIZE)
-			return;
-	}
-	for (int i = 0; i < spec->tmpfs_count; i++) {
-		if (spec->tmpfs[i].size_bytes > limit)
-			limit = spec->tmpfs[i].size_bytes;
-	}
-	limit += 1 << 20;
-	if (identity->rlimits_count < RLIMITS_MAX)
-		identity->rlimits[identity->rlimits_count++] = (struct rlimit_spec){RLIMIT_FSIZE,
-		                                                                    limit, limit};
-}
-
 /* ---- tear down ---- */
 
 static void reap_child(pid_t *pid, bool kill_first)
@@ -376,7 +351,6 @@ static int run_once(struct sandbox_host *host, const struct sandbox_spec *spec,
 
 	sandbox_init(&sandbox, host, spec, watch, report);
 	sandbox.identity.user_namespace = user_namespace;
-	limit_file_size(&sandbox);
 	r = play(&sandbox, e);
 	*no_idmap = sandbox.no_idmap;
 	ended = sandbox.ended_us ? sandbox.ended_us : clock_us();

@@ -38,6 +38,7 @@ const struct step score[] = {
 	{ "cgroup",              make_cgroup,    NULL,                NULL            },
 	{ "limits",              set_limits,     NULL,                NULL            },
 	{ "disk",                make_disk,      NULL,                NULL            },
+	{ "workspace",           make_workspace, NULL,                NULL            },
 	{ "layers",              open_layers,    NULL,                NULL            },
 	{ "device nodes",        make_devices,   NULL,                NULL            },
 	{ "streams",             open_streams,   NULL,                NULL            },
@@ -61,7 +62,6 @@ const struct step score[] = {
 	{ "tmpfs mounts",        NULL,           attach_tmpfs,        wants_tmpfs     },
 	{ "pivot",               NULL,           pivot,               NULL            },
 	{ "account",             NULL,           ensure_account,      NULL            },
-	{ "workspace",           NULL,           make_workspace,      NULL            },
 	{ "unpack workspace",    NULL,           unpack_workspace,    wants_workspace },
 	{ "read-only root",      NULL,           read_only_root,      wants_read_only },
 	/* from here on each row takes something away; unpack_workspace plays them for its child too */

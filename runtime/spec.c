@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+static const rlim_t FILE_BYTES = 1ULL << 40;
 enum {
 	DEFAULT_UID = 10001,
 	MIB = 1024 * 1024,
@@ -47,6 +48,8 @@ void sandbox_spec_defaults(struct sandbox_spec *spec)
 	rlimits[n++] = (struct rlimit_spec){RLIMIT_NOFILE, NOFILE, NOFILE};
 	rlimits[n++] = (struct rlimit_spec){RLIMIT_STACK, STACK_BYTES, STACK_BYTES};
 
+	/* the disk bounds what a file takes; this bounds what a sparse one claims */
+	rlimits[n++] = at_most(RLIMIT_FSIZE, FILE_BYTES);
 	rlimits[n++] = at_most(RLIMIT_SIGPENDING, SIGPENDING);
 	rlimits[n++] = at_most(RLIMIT_MSGQUEUE, MSGQUEUE_BYTES);
 	rlimits[n++] = at_most(RLIMIT_MEMLOCK, MEMLOCK_BYTES);

@@ -3,7 +3,7 @@
  * Supervision: one poll loop from the command's start to the death of pid 1.
  *
  *	RUNNING --command ended--> DRAINING --nobody left, or drain_ms--> KILLED
- *	RUNNING --time-out, cancel--> STOPPING (TERM sent) --command ended, or grace--> KILLED
+ *	RUNNING --time-out, cancel--> STOPPING (TERM sent to all) --grace--> KILLED
  *	any --second cancel--> KILLED              any --pid 1 dead--> done
  *
  * Both pipes are drained in every state. A live reader that is slow makes the loop leave that one
@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -158,7 +157,7 @@ static int kill_all(struct loop *loop, struct err *e)
 	return cgroup_kill(&loop->sandbox->cgroup, e);
 }
 
-/* TERM to the command, by way of pid 1; a second request kills. */
+/* TERM to all, which have the grace to end in; a second request kills. */
 static int stop(struct loop *loop, enum report_reason reason, struct err *e)
 {
 	struct sandbox *sandbox = loop->sandbox;
@@ -173,9 +172,7 @@ static int stop(struct loop *loop, enum report_reason reason, struct err *e)
 	loop->state = STOPPING;
 	loop->deadline_us = after_ms(sandbox->spec->grace_ms);
 	note_signal(sandbox, SIGTERM);
-	if (syscall(SYS_pidfd_send_signal, sandbox->pidfd, SIGTERM, NULL, 0) && errno != ESRCH)
-		return err_sys(e, "sending SIGTERM");
-	return 0;
+	return cgroup_signal(&sandbox->cgroup, SIGTERM, sandbox->pid, e);
 }
 
 static int on_deadline(struct loop *loop, struct err *e)
@@ -195,37 +192,34 @@ static int on_deadline(struct loop *loop, struct err *e)
 	               KILL_PATIENCE_MS);
 }
 
-static int on_command_end(struct loop *loop, int status, struct err *e)
+static void on_command_end(struct loop *loop, int status)
 {
 	struct sandbox *sandbox = loop->sandbox;
 
 	sandbox->command_ended = true;
 	sandbox->command_status = status;
 	sandbox->ended_us = clock_us();
-	if (loop->state == STOPPING)
-		return kill_all(loop, e);
 	if (loop->state == RUNNING) {
 		loop->state = DRAINING;
 		loop->deadline_us = after_ms(sandbox->spec->drain_ms);
 	}
-	return 0;
 }
 
-static int on_channel(struct loop *loop, struct err *e)
+static void on_channel(struct loop *loop)
 {
 	struct sandbox *sandbox = loop->sandbox;
 	struct channel_message message;
+	struct err ignored;
 	scoped_fd fd = -1;
 
 	/* from here on pid 1 lives among the guest's: what it says is an exit status or ignored */
-	if (channel_receive(sandbox->channelfd, &message, &fd, e) != 1) {
+	if (channel_receive(sandbox->channelfd, &message, &fd, &ignored) != 1) {
 		close_fd(&sandbox->channelfd);
-		return 0;
+		return;
 	}
 	if (message.kind == INIT_EXITED && !sandbox->command_ended &&
 	    (WIFEXITED(message.row) || WIFSIGNALED(message.row)))
-		return on_command_end(loop, message.row, e);
-	return 0;
+		on_command_end(loop, message.row);
 }
 
 /* Has this window's share been read? A new window begins when the old one is over. */
@@ -376,7 +370,7 @@ static int serve(struct loop *loop, const struct pollfd polled[POLLED], struct e
 			TRY((int)on_output(loop, i, e));
 	}
 	if (polled[CHANNEL].revents)
-		TRY(on_channel(loop, e));
+		on_channel(loop);
 	if (polled[LISTENER].revents)
 		serve_listener(sandbox);
 	if (polled[STDIN_PIPE].revents)
@@ -453,7 +447,7 @@ int supervise_running(struct sandbox *sandbox, struct err *e)
 		TRY(serve(loop, polled, e));
 	}
 	if (sandbox->channelfd >= 0 && !sandbox->command_ended)
-		TRY(on_channel(loop, e));
+		on_channel(loop);
 	if (!sandbox->command_ended)
 		sandbox->ended_us = clock_us();
 	return drain_dead(loop, e);

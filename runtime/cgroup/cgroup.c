@@ -276,22 +276,23 @@ static bool is_member(const struct cgroup *cgroup, int pid)
 }
 
 /* A pid of the list may be another process by now: the pidfd pins one, which is then looked at. */
-static bool kill_member(const struct cgroup *cgroup, int pid)
+static bool signal_member(const struct cgroup *cgroup, int pid, int signo)
 {
 	scoped_fd pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 
 	return pidfd >= 0 && is_member(cgroup, pid) &&
-	       syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) == 0;
+	       syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0) == 0;
 }
 
-struct kill_pass {
+struct signal_pass {
 	const struct cgroup *cgroup;
+	int signo, spared; /* SPARED: a pid that gets none */
 	int listed;
 };
 
-static int kill_group(int parentfd, const char *name, int fd, void *data)
+static int signal_group(int parentfd, const char *name, int fd, void *data)
 {
-	struct kill_pass *pass = data;
+	struct signal_pass *pass = data;
 	scoped_fd procs = openat(fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
 	char line[24];
 	FILE *list;
@@ -310,11 +311,22 @@ static int kill_group(int parentfd, const char *name, int fd, void *data)
 		int pid = (int)strtol(line, NULL, 10);
 
 		pass->listed++;
-		if (pid > 0)
-			kill_member(pass->cgroup, pid);
+		if (pid > 0 && pid != pass->spared)
+			signal_member(pass->cgroup, pid, pass->signo);
 	}
 	fclose(list);
 	return 0;
+}
+
+int cgroup_signal(const struct cgroup *cgroup, int signo, pid_t spared, struct err *e)
+{
+	struct signal_pass pass = {.cgroup = cgroup, .signo = signo, .spared = spared};
+	int result = group_walk(cgroup->v2fd, signal_group, &pass);
+
+	if (result == 0 || result == -ENOENT || result == -ENODEV)
+		return 0;
+	errno = -result;
+	return err_sys(e, "cgroup %s: sending a signal to its processes", cgroup->path);
 }
 
 /*
@@ -326,11 +338,11 @@ int cgroup_kill_each(const struct cgroup *cgroup, struct err *e)
 	uint64_t start_us = clock_us();
 
 	for (;;) {
-		struct kill_pass pass = {.cgroup = cgroup};
+		struct signal_pass pass = {.cgroup = cgroup, .signo = SIGKILL};
 		int result;
 
 		freeze(cgroup, true, KILL_FREEZE_TIMEOUT_MS);
-		result = group_walk(cgroup->v2fd, kill_group, &pass);
+		result = group_walk(cgroup->v2fd, signal_group, &pass);
 		control_write(cgroup->v2fd, "cgroup.freeze", "0");
 		if (result == -ENOENT || result == -ENODEV)
 			return 0;

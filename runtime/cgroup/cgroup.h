@@ -91,6 +91,10 @@ int cgroup_usage(const struct cgroup *cgroup, struct cgroup_usage *usage, struct
 
 int cgroup_freeze(const struct cgroup *cgroup, bool frozen, struct err *e); /* waits until it is */
 
+/* Sends SIGNO to every process of the group, and of groups below it, but SPARED. One that is forked
+ * meanwhile may be missed: it is a request, not a wall. */
+int cgroup_signal(const struct cgroup *cgroup, int signo, pid_t spared, struct err *e);
+
 /* Sends SIGKILL to every process of the group, and of groups below it, until none is left to send
  * it to; does not wait for their end. */
 int cgroup_kill(const struct cgroup *cgroup, struct err *e);

@@ -165,11 +165,12 @@ static int limits_check(const struct cgroup *cgroup, const struct cgroup_limits 
 		               "kernel takes no less than 10",
 		               cgroup->path, limits->cpu_millis);
 	if (limits->oom_group && cgroup->v1fds[1] >= 0)
-		return err_set(e, ENOTSUP,
-		               "cgroup %s: memory.oom.group is not available while this host's "
-		               "memory controller is on cgroup v1; run without --oom-group, or boot "
-		               "with systemd.unified_cgroup_hierarchy=1",
-		               cgroup->path);
+		return err_set(
+			e, ENOTSUP,
+			"cgroup %s: memory.oom.group is not available while this host's "
+			"memory controller is on cgroup v1; run without --oom-group, or boot "
+			"with systemd.unified_cgroup_hierarchy=1",
+			cgroup->path);
 	return 0;
 }
 
