@@ -109,8 +109,10 @@ static void doctor_release(struct doctor *doctor)
 	struct cgroup parent;
 	struct err ignored;
 
-	if (doctor->cgroup.v2fd >= 0) {
-		cgroup_remove(&doctor->cgroup, &doctor->host, &ignored);
+	if (doctor->cgroup_parent[0]) {
+		/* the parent is there even where the group could not be made in all hierarchies */
+		if (doctor->cgroup.v2fd >= 0)
+			cgroup_remove(&doctor->cgroup, &doctor->host, &ignored);
 		cgroup_init(&parent);
 		snprintf(parent.path, sizeof parent.path, "%s", doctor->cgroup_parent);
 		cgroup_remove(&parent, &doctor->host, &ignored);

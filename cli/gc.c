@@ -8,21 +8,24 @@
 #include "base/json.h"
 #include "base/strings.h"
 #include "cli/cli.h"
+#include "rootfs/disk.h"
 
 static int collect(struct sandbox_host *host, bool json, struct err *e)
 {
 	uint64_t freed_bytes = 0, layers = 0;
 	char freed[32];
-	int reaped = 0;
+	int reaped = 0, templates = 0;
 
 	TRY(sandbox_reap(host, &reaped, e));
 	TRY(image_gc(&host->store, &freed_bytes, &layers, e));
+	TRY(disk_templates_remove(host->store.statefd, &templates, e));
 	if (json) {
 		scoped_json object = json_object_new_object();
 
 		json_add_u64(object, "freed_bytes", freed_bytes);
 		json_add_u64(object, "layers", layers);
 		json_add_u64(object, "dead_sandboxes", (uint64_t)reaped);
+		json_add_u64(object, "disk_templates", (uint64_t)templates);
 		puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PLAIN));
 		return 0;
 	}
@@ -42,9 +45,11 @@ int cmd_gc(int argc, char **argv)
 	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
 		puts("usage: agentdock gc [--json]\n\n"
 		     "Removes what sandboxes whose process died have left (cgroups, directories)\n"
-		     "and the image layers that no name reaches and no sandbox stands on.\n"
+		     "and the image layers that no name reaches and no sandbox stands on,\n"
+		     "and the templates of disks, which are made again when they are needed.\n"
 		     "A running sandbox is never touched.\n\n"
-		     "  --json   print freed_bytes, layers and dead_sandboxes as JSON");
+		     "  --json   print freed_bytes, layers dead_sandboxes and disk_templates as "
+		     "JSON");
 		return cli_finish_stdout();
 	}
 	if (argc > 1 && !json) {

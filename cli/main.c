@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -118,8 +119,12 @@ int main(int argc, char **argv)
 	const struct command *command;
 
 	open_standard_fds();
-	/* A reader that goes away must not kill us: a sandbox is to be torn down. */
+	/* A reader that goes away, or a full limit of file sizes, must not kill us: a sandbox is to be
+	 * torn down. What the caller ignores must not keep us from waiting for our children. */
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	signal(SIGCHLD, SIG_DFL);
+	umask(022);
 
 	if (argc < 2) {
 		usage(stderr);

@@ -32,6 +32,7 @@ struct run {
 	struct report report;
 	bool host_is_open;
 	int cancelfd;
+	sigset_t mask_before;
 };
 
 static void run_release(struct run *run)
@@ -58,7 +59,7 @@ static void ignore_stops(void)
  * From here on an interrupt is a request to cancel, which the supervisor reads; there is no moment
  * at which it could end us and leave something behind. A signal that was ignored (nohup) stays so.
  */
-static int cancel_open(int *cancelfd, struct err *e)
+static int cancel_open(struct run *run, struct err *e)
 {
 	static const int canceling[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
 	sigset_t signals;
@@ -74,13 +75,25 @@ static int cancel_open(int *cancelfd, struct err *e)
 		if (action.sa_handler != SIG_IGN)
 			sigaddset(&signals, canceling[i]);
 	}
-	if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
+	if (sigprocmask(SIG_BLOCK, &signals, &run->mask_before) < 0)
 		return err_sys(e, "blocking signals");
 	fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (fd < 0)
 		return err_sys(e, "signalfd");
-	*cancelfd = fd;
+	run->cancelfd = fd;
 	return 0;
+}
+
+/* The sandbox is gone: what has come is answered by the report, what comes from now on ends us,
+ * also where nobody reads what we print. */
+static void cancel_close(struct run *run)
+{
+	struct signalfd_siginfo come;
+
+	while (read(run->cancelfd, &come, sizeof come) == sizeof come)
+		;
+	close_fd(&run->cancelfd);
+	sigprocmask(SIG_SETMASK, &run->mask_before, NULL);
 }
 
 static int load_profile(const char *path, struct seccomp_filter *filter, struct err *e)
@@ -120,7 +133,7 @@ static int prepare(struct run *run, struct err *e)
 	options->spec.image = &run->image;
 	log_places(run);
 	ignore_stops();
-	return cancel_open(&run->cancelfd, e);
+	return cancel_open(run, e);
 }
 
 static int write_meta(const char *path, struct json_object *object, struct err *e)
@@ -219,12 +232,14 @@ static int run(struct run *run, struct err *e)
 	const struct run_options *options = &run->options;
 	struct sandbox_watch watch = {.livefds = {STDOUT_FILENO, STDERR_FILENO}};
 	struct report *report = &run->report;
-	int status;
+	int status, ran;
 
 	if (options->json)
 		watch.livefds[0] = watch.livefds[1] = -1;
 	watch.cancelfd = run->cancelfd;
-	if (sandbox_run(&run->host, &options->spec, &watch, report, e) < 0)
+	ran = sandbox_run(&run->host, &options->spec, &watch, report, e);
+	cancel_close(run);
+	if (ran < 0)
 		cli_fail(&report->error);
 	else
 		tell(options, report);

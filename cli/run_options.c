@@ -44,7 +44,7 @@ static const struct run_option table[] = {
 	 FIELD(spec.disk.bytes), .min = MIB, .max = 16 * TIB,
 	 .variable = "SANDBOX_DISK_LIMIT", .help = "bytes that can be written [1g]"},
 	{.name = "inodes", .argument = "N", .read = value_count,
-	 FIELD(spec.disk.inodes), .min = 64, .max = UINT32_MAX,
+	 FIELD(spec.disk.inodes), .min = 64, .max = 1 << 30,
 	 .variable = "SANDBOX_INODES_LIMIT", .help = "files and directories on it [200000]"},
 	{.name = "disk-backing", .argument = "KIND", .read = value_backing,
 	 .help = "auto, image or tmpfs [auto]"},

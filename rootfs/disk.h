@@ -40,6 +40,9 @@ struct disk_usage {
 	int full; /* no byte or no inode was left */
 };
 
+/* Removes the templates; the next disk of each size makes its own again, in some milliseconds. */
+int disk_templates_remove(int statefd, int *removed, struct err *e);
+
 const char *disk_backing_name(enum disk_backing backing);
 
 /* Makes the disk. Fails before anything is made when the host has less free space than LIMITS asks

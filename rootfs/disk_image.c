@@ -16,7 +16,9 @@
  * each group's table; the surplus is used up, so that INODES is exact as well.
  */
 #include "rootfs/disk_image.h"
+#include "rootfs/disk.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -437,4 +439,24 @@ int disk_image_create(int statefd, int controlfd, uint64_t bytes, uint64_t inode
 	TRY(imagefd);
 	TRY(copy_extents(templatefd, imagefd, e));
 	return take_fd(&imagefd);
+}
+
+int disk_templates_remove(int statefd, int *removed, struct err *e)
+{
+	int disksfd = openat(statefd, "disks", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	scoped_dir dir = disksfd < 0 ? NULL : fdopendir(disksfd);
+	struct dirent *entry;
+	int count = 0;
+
+	if (!dir && errno != ENOENT)
+		return err_sys(e, "the state directory's disks/");
+	while (dir && (entry = readdir(dir))) {
+		if (strncmp(entry->d_name, "ext4-", 5) != 0)
+			continue;
+		if (unlinkat(dirfd(dir), entry->d_name, 0) < 0 && errno != ENOENT)
+			return err_sys(e, "removing the disk template %s", entry->d_name);
+		count++;
+	}
+	*removed = count;
+	return 0;
 }

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/log.h"
 #include "base/scoped.h"
 #include "base/strings.h"
 #include "runtime/internal.h"
@@ -174,6 +175,7 @@ static int reap_label(struct sandbox_host *host, const char *name, struct err *e
 		return 0;
 	TRY(read_label(labelfd, &label, e));
 	TRY(remove_orphan(host, &label, e));
+	log_debug("reaped %s", label.id);
 	if (unlinkat(host->runfd, name, 0) && errno != ENOENT)
 		return err_sys(e, "removing %s/%s", host->run_path, name);
 	return 1;

@@ -19,7 +19,7 @@
 #include "runtime/internal.h"
 #include "runtime/score.h"
 
-enum { DEATH_TIMEOUT_MS = 10000 };
+enum { DEATH_TIMEOUT_MS = 10000, MEMORY_LIKELY_ENOUGH = 2 << 20 };
 
 /* Every descriptor that is the sandbox's own, but the label's, which goes last. */
 static void each_descriptor(struct sandbox *sandbox, void (*act)(int *fd))
@@ -203,6 +203,11 @@ static void judge_ending(struct sandbox *sandbox, bool disk_full)
 	report->signo = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	if (decided)
 		return;
+	if (report->oom_kills && report->memory_limit_bytes < MEMORY_LIKELY_ENOUGH)
+		err_set(&report->error, ENOMEM,
+		        "the memory limit of %llu bytes is too low for most programs; raise "
+		        "--memory",
+		        (unsigned long long)report->memory_limit_bytes);
 	if (report->oom_kills && (report->signo == SIGKILL || report->exit_code == 128 + SIGKILL))
 		report->reason = REPORT_OOM;
 	else if (report->signo)

@@ -103,7 +103,7 @@ int sandbox_spec_check(const struct sandbox_spec *spec, struct err *e)
 		{"user id", spec->identity.uid, 0, IDENTITY_RANGE - 1},
 		{"group id", spec->identity.gid, 0, IDENTITY_RANGE - 1},
 		{"disk bytes", spec->disk.bytes, MIB, tebibytes},
-		{"disk inodes", spec->disk.inodes, 64, UINT32_MAX},
+		{"disk inodes", spec->disk.inodes, 64, 1 << 30},
 		{"pids", spec->limits.pids, 0, 4194304},
 		{"time-out in ms", spec->timeout_ms, 0, 365 * day_ms},
 		{"start time-out in ms", spec->start_timeout_ms, 1, day_ms},

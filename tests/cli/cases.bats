@@ -458,3 +458,32 @@ for number in (999, 435, 321, 101):
 	so '.evidence.denied_calls | any(.name == "bpf" and .count == 1)'
 	so '[.evidence.denied_calls[].name] | index("clone3") == null'
 }
+
+# ---- the end of a whole tree ----
+
+@test "T1 T3 the grace is every process's: a child that cleans up after SIGTERM is let, though its shell is dead" {
+	case_report --timeout 1 --grace 15 -- sh -c \
+		'(trap "echo cleaned; exit" TERM; while :; do sleep 0.1; done) & wait; echo never'
+	is .reason timeout .stdout.data.text $'cleaned\n'
+	# nobody was left to kill
+	so '[.evidence.signals_sent[].signal] == ["SIGTERM"]'
+}
+
+@test "U1 /workspace is the user's own and empty, whatever the image has there (own image)" {
+	use_small_image sh
+	root_of own sh ls touch wc
+	mkdir own/workspace
+	touch own/workspace/theirs
+	chmod 0 own/workspace
+	"$agentdock" image import own own >/dev/null
+	run "$agentdock" run --image own -- sh -c 'ls -a | wc -l; touch here && ls'
+	[ "$status" = 0 ]
+	[ "$output" = $'2\nhere' ]
+}
+
+@test "N1 the name of the sandbox itself can be looked up" {
+	run "$agentdock" run --hostname build-7 -- python3 -c \
+		'import socket; print(socket.gethostbyname(socket.gethostname()))'
+	[ "$status" = 0 ]
+	[ "$output" = 127.0.1.1 ]
+}

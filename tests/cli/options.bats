@@ -106,7 +106,7 @@ setup() {
 	refuses "--pids-limit: '1' is out of bounds: 2 to 4194304" --pids-limit 1
 	refuses "--pids-limit: '0x10' is not a whole number; write digits only" --pids-limit 0x10
 	refuses "--disk: '4k' is out of bounds: 1.0 MiB to 16 TiB" --disk 4k
-	refuses "--inodes: '1' is out of bounds: 64 to 4294967295" --inodes 1
+	refuses "--inodes: '1' is out of bounds: 64 to 1073741824" --inodes 1
 	refuses "--disk-backing: 'zfs': want auto, image or tmpfs" --disk-backing zfs
 	refuses "--timeout: 'soon' is not a time span such as 90, 1.5s, 500ms, 2m or 1h" \
 		--timeout soon
@@ -127,7 +127,7 @@ setup() {
 		"SANDBOX_MEMORY_LIMIT: 'lots' is not a size such as 512m, 1.5g or 65536"
 	SANDBOX_PIDS_LIMIT=1 refuses "SANDBOX_PIDS_LIMIT: '1' is out of bounds: 2 to 4194304"
 	SANDBOX_INODES_LIMIT=1 refuses \
-		"SANDBOX_INODES_LIMIT: '1' is out of bounds: 64 to 4294967295"
+		"SANDBOX_INODES_LIMIT: '1' is out of bounds: 64 to 1073741824"
 	SANDBOX_NETWORK_DISABLED=false refuses \
 		"SANDBOX_NETWORK_DISABLED: 'false': only true is possible, a sandbox has no network; unset it"
 	# an empty one is not set, and a good one passes: the next thing that is wrong is told
@@ -291,7 +291,7 @@ setup() {
 	[ "$output" = "freed 0 B in 0 unused layers; cleared away 0 dead sandboxes" ]
 	[ -z "$stderr" ]
 	run -0 --separate-stderr "$agentdock" gc --json
-	[ "$output" = '{"freed_bytes":0,"layers":0,"dead_sandboxes":0}' ] && [ -z "$stderr" ]
+	[ "$output" = '{"freed_bytes":0,"layers":0,"dead_sandboxes":0,"disk_templates":0}' ] && [ -z "$stderr" ]
 }
 
 @test "a name with an escape sequence does not reach the terminal" {
