@@ -21,6 +21,11 @@ common_setup() {
 	cd "$BATS_TEST_TMPDIR" || return
 }
 
+# For a run with a workspace: agentdock-archive is executed on the sandbox's root, where there is no sanitizer's library.
+use_static_archiver() {
+	[ "$(basename "$build")" != build-asan ] || export AGENTDOCK_LIBEXEC=$root/build
+}
+
 # The default image, seen through a store whose disks are the test's own. A test that removes images or layers must not
 # call this: the links lead to the host's.
 use_default_image() {
@@ -30,8 +35,7 @@ use_default_image() {
 	fi
 	mkdir -p "$AGENTDOCK_STATE_DIR"
 	ln -s "$common_store/images" "$common_store/layers" "$AGENTDOCK_STATE_DIR"
-	# it is executed on the sandbox's root, where there is no sanitizer's library
-	[ "$(basename "$build")" != build-asan ] || export AGENTDOCK_LIBEXEC=$root/build
+	use_static_archiver
 }
 
 # ---- what is left ----

@@ -340,6 +340,7 @@ print(open("bottom").read())'
 	touch "w/$(printf 'caf\303\251')"
 	use_small_image sh
 	"$agentdock" image import tree converters >/dev/null
+	use_static_archiver
 	run --separate-stderr "$agentdock" run --image converters --start-timeout 20 --workspace w -- ls
 	[ "$status" = 0 ]
 	[ "$output" = "$(printf 'caf\303\251')" ]
