@@ -12,7 +12,6 @@
 
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/landlock.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -31,11 +30,8 @@
 
 #include "base/files.h"
 #include "base/scoped.h"
+#include "rootfs/landlock.h"
 #include "base/strings.h"
-
-#ifndef LANDLOCK_ACCESS_FS_TRUNCATE
-#define LANDLOCK_ACCESS_FS_TRUNCATE (1ULL << 14) /* ABI 3, kernel 6.2 */
-#endif
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SANITIZED 1
@@ -60,7 +56,6 @@ enum {
 	 LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |                          \
 	 LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SYM | \
 	 LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_REFER | LANDLOCK_ACCESS_FS_TRUNCATE)
-#define LANDLOCK_ABI2 ((LANDLOCK_ACCESS_FS_REFER << 1) - 1)
 
 /* What any of the verbs calls: memory, open descriptors, its own end. */
 static const int calls_common[] = {
@@ -335,26 +330,10 @@ static int drop_capabilities(const struct walls *walls, struct err *e)
 
 static int restrict_files(const struct walls *walls, int dirfd, struct err *e)
 {
-	struct landlock_ruleset_attr ruleset = {.handled_access_fs = LANDLOCK_ABI2};
-	struct landlock_path_beneath_attr beneath = {.parent_fd = dirfd};
-	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-	scoped_fd rulesetfd = -1;
+	const struct landlock_rule rule = {.parentfd = dirfd, .allowed = walls->landlock};
+	int abi = landlock_restrict(&rule, walls->landlock ? 1 : 0, e);
 
-	/* the first version forbids every link between directories, also those we must make */
-	if (abi < 2)
-		return 0;
-	if (abi >= 3)
-		ruleset.handled_access_fs |= LANDLOCK_ACCESS_FS_TRUNCATE;
-	rulesetfd = (int)syscall(SYS_landlock_create_ruleset, &ruleset, sizeof ruleset, 0);
-	if (rulesetfd < 0)
-		return err_sys(e, "making a Landlock ruleset");
-	beneath.allowed_access = walls->landlock & ruleset.handled_access_fs;
-	if (walls->landlock &&
-	    syscall(SYS_landlock_add_rule, rulesetfd, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) < 0)
-		return err_sys(e, "adding a Landlock rule");
-	if (syscall(SYS_landlock_restrict_self, rulesetfd, 0) < 0)
-		return err_sys(e, "landlock_restrict_self");
-	return 0;
+	return abi < 0 ? abi : 0;
 }
 
 static int filter_rules(scmp_filter_ctx filter, const struct walls *walls)

@@ -277,10 +277,12 @@ static void look_landlock(struct doctor *doctor, struct finding *finding)
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 
 	(void)doctor;
-	if (abi < 0)
-		finding_ok(finding, "not in this kernel, and not used");
+	if (abi >= 2)
+		finding_ok(finding, "ABI %ld, a second wall around the files", abi);
 	else
-		finding_ok(finding, "ABI %ld, not used", abi);
+		finding_lacks(finding, FINDING_DEGRADED,
+		              "use kernel 5.19 or newer with landlock in its lsm= list",
+		              "not in this kernel: there is one wall around the files, not two");
 }
 
 static void look_keyrings(struct doctor *doctor, struct finding *finding)

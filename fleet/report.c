@@ -217,6 +217,7 @@ static void add_host(struct json_object *object, const struct report *report)
 	add_text_or_null(host, "cgroup", report->cgroup_mode);
 	json_add_bool(host, "user_namespace", report->user_namespace);
 	json_add_u64(host, "host_uid_base", report->host_uid_base);
+	json_add_u64(host, "landlock_abi", (uint64_t)report->landlock_abi);
 	add_text_or_null(host, "disk_backing", report->disk_backing);
 	add_text_or_null(host, "image", report->image);
 	add_text_or_null(host, "kept", report->kept);

@@ -95,6 +95,7 @@ struct report {
 	char cgroup_mode[8]; /* "v2", "hybrid" */
 	bool user_namespace;
 	uint32_t host_uid_base;
+	int landlock_abi;           /* 0: this kernel has none */
 	char disk_backing[8];       /* "image", "tmpfs" */
 	char image[80];             /* digest */
 	char kept[256];             /* --keep: the file that holds the sandbox's disk; else "" */

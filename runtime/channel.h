@@ -34,6 +34,7 @@ struct channel_message {
 	int row;  /* for init's kinds: the value */
 	int fault;
 	int has_fd;
+	int landlock_abi; /* of CHANNEL_READY */
 	union {
 		struct err error;
 		uint32_t row_us[REPORT_ROWS_MAX];

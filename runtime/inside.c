@@ -22,6 +22,7 @@
 #include "base/scoped.h"
 #include "base/strings.h"
 #include "init/protocol.h"
+#include "rootfs/landlock.h"
 #include "rootfs/mounts.h"
 #include "runtime/network/loopback.h"
 #include "runtime/score.h"
@@ -196,6 +197,28 @@ INSIDE(no_new_privs)
 	return identity_no_new_privs(e);
 }
 
+/*
+ * Nothing but what lies beneath our root, whatever descriptor of the host were to leak; no device
+ * nodes; ioctls of devices in /dev alone.
+ */
+INSIDE(restrict_files)
+{
+	const uint64_t nowhere = LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK;
+	const uint64_t in_dev = LANDLOCK_ACCESS_FS_IOCTL_DEV;
+	scoped_fd rootfd = file_open(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0, e);
+	scoped_fd devfd = -1;
+
+	TRY(rootfd);
+	devfd = file_open(AT_FDCWD, "/dev", O_PATH | O_DIRECTORY, 0, e);
+	TRY(devfd);
+	const struct landlock_rule rules[] = {
+		{.parentfd = rootfd, .allowed = ~(nowhere | in_dev)},
+		{.parentfd = devfd, .allowed = in_dev},
+	};
+	in->landlock_abi = landlock_restrict(rules, sizeof rules / sizeof *rules, e);
+	return in->landlock_abi < 0 ? in->landlock_abi : 0;
+}
+
 INSIDE(working_directory)
 {
 	char resolved[PATH_MAX];
@@ -323,7 +346,7 @@ INSIDE(install_filter)
 
 static int tell_ready(const struct inside *in, struct err *e)
 {
-	struct channel_message message = {.kind = CHANNEL_READY};
+	struct channel_message message = {.kind = CHANNEL_READY, .landlock_abi = in->landlock_abi};
 
 	memcpy(message.row_us, in->row_us, sizeof message.row_us);
 	return channel_send(in->channelfd, &message, in->listenerfd, e);

@@ -75,9 +75,10 @@ struct inside {
 	const struct sandbox *sandbox;
 	const struct sandbox_spec *spec;
 	int channelfd;
-	int receivedfd;     /* came with the last GO */
-	int rootfd;         /* the new root */
-	int listenerfd;     /* of the seccomp filter, on its way outside */
+	int receivedfd; /* came with the last GO */
+	int rootfd;     /* the new root */
+	int listenerfd; /* of the seccomp filter, on its way outside */
+	int landlock_abi;
 	char program[4096]; /* the command's resolved path */
 	enum channel_fault fault;
 	uint32_t row_us[REPORT_ROWS_MAX];
@@ -154,6 +155,7 @@ INSIDE(lock_securebits);
 INSIDE(become_user);
 INSIDE(drop_capabilities);
 INSIDE(no_new_privs);
+INSIDE(restrict_files);
 INSIDE(working_directory);
 INSIDE(find_command);
 INSIDE(arrange_descriptors);

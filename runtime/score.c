@@ -70,6 +70,8 @@ const struct step score[] = {
 	{ "user",                NULL,           become_user,         NULL            },
 	{ "capabilities",        NULL,           drop_capabilities,   NULL            },
 	{ "no new privileges",   NULL,           no_new_privs,        NULL            },
+	/* after "no new privileges", which it needs; a second wall around the files */
+	{ "landlock",            NULL,           restrict_files,      NULL            },
 	{ "working directory",   NULL,           working_directory,   NULL            },
 	{ "command",             NULL,           find_command,        NULL            },
 	{ "descriptors",         NULL,           arrange_descriptors, NULL            },
@@ -212,6 +214,7 @@ static int ready(struct sandbox *sandbox, const struct channel_message *message,
 {
 	for (int row = 0; row < ROWS; row++)
 		sandbox->report->rows[row].inside_us = message->row_us[row];
+	sandbox->report->landlock_abi = message->landlock_abi;
 	sandbox->listenerfd = take_fd(fd);
 	return 0;
 }

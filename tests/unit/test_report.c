@@ -148,6 +148,7 @@ static void fill(struct report *report)
 		.cgroup_mode = "v2",
 		.user_namespace = true,
 		.host_uid_base = 4294901760,
+		.landlock_abi = 7,
 		.disk_backing = "image",
 		.labels = json_object_new_object(),
 	};
@@ -181,6 +182,7 @@ static void test_groups(void **state)
 	assert_json(object, "/host/cgroup", "\"v2\"");
 	assert_json(object, "/host/user_namespace", "true");
 	assert_json(object, "/host/host_uid_base", "4294901760");
+	assert_json(object, "/host/landlock_abi", "7");
 	assert_json(object, "/labels/org", "\"acme\"");
 	assert_json(object, "/score/0", "{\"name\":\"user ids\",\"outside_us\":1,\"inside_us\":2}");
 	report_release(&report);
