@@ -133,27 +133,31 @@ static void collect_limits(struct sandbox *sandbox)
 		         disk_backing_name(sandbox->disk.backing));
 }
 
+/* A limit that is not in force is none, whatever was asked for. */
 static void collect_missing(struct sandbox *sandbox)
 {
-	static const struct {
+	struct report *report = sandbox->report;
+	const struct {
 		unsigned bit;
 		const char *name;
-	} controllers[] = {{CGROUP_CPU, "cpu"}, {CGROUP_MEMORY, "memory"}, {CGROUP_PIDS, "pids"}};
-	const struct cgroup_limits *limits = &sandbox->spec->limits;
-	unsigned asked = (limits->cpu_millis ? CGROUP_CPU : 0u) |
-	                 (limits->memory_bytes ? CGROUP_MEMORY : 0u) |
-	                 (limits->pids ? CGROUP_PIDS : 0u);
-	char *text = sandbox->report->missing;
+		uint64_t *limit;
+	} controllers[] = {
+		{CGROUP_CPU, "cpu", &report->cpu_limit_millis},
+		{CGROUP_MEMORY, "memory", &report->memory_limit_bytes},
+		{CGROUP_PIDS, "pids", &report->pids_limit},
+	};
+	char *text = report->missing;
 
 	for (size_t i = 0; i < sizeof controllers / sizeof *controllers; i++) {
-		if (asked & ~sandbox->cgroup.enforced & controllers[i].bit)
-			snprintf(text + strlen(text),
-			         sizeof sandbox->report->missing - strlen(text), "%s%s",
-			         *text ? "," : "", controllers[i].name);
+		if (!*controllers[i].limit || (sandbox->cgroup.enforced & controllers[i].bit))
+			continue;
+		*controllers[i].limit = 0;
+		snprintf(text + strlen(text), sizeof report->missing - strlen(text), "%s%s",
+		         *text ? "," : "", controllers[i].name);
 	}
 	if (!sandbox->identity.user_namespace)
-		snprintf(text + strlen(text), sizeof sandbox->report->missing - strlen(text),
-		         "%suserns", *text ? "," : "");
+		snprintf(text + strlen(text), sizeof report->missing - strlen(text), "%suserns",
+		         *text ? "," : "");
 }
 
 static int collect_usage(struct sandbox *sandbox, struct disk_usage *disk, struct err *e)

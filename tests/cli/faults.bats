@@ -184,6 +184,8 @@ only_alive() {
 		printf '%s\n' "$output" >missing.json
 		json=missing.json
 		is .reason exited .stdout.data.text $'ran\n' .host.missing "$controller"
+		# a limit that is not in force is not reported as one
+		so '.usage | {cpu: .cpu_limit, memory: .memory_limit_bytes, pids: .pids_limit}[$c] == null' --arg c "$controller"
 	done
 	nothing_runs
 }
