@@ -185,7 +185,7 @@ only_alive() {
 		json=missing.json
 		is .reason exited .stdout.data.text $'ran\n' .host.missing "$controller"
 		# a limit that is not in force is not reported as one
-		so '.usage | {cpu: .cpu_limit, memory: .memory_limit_bytes, pids: .pids_limit}[$c] == null' --arg c "$controller"
+		so '.usage | {cpu: .cpu_limit, memory: .memory_limit_bytes, pids: .pids_limit}.'"$controller"' == null'
 	done
 	nothing_runs
 }
