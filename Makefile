@@ -2,6 +2,7 @@
 # make            the programs, in build/
 # make demo       the fixture repository's tests, in a sandbox     make check   every test
 # make image      the default image                                make arch    are the layers kept?
+# make bench      beside other runtimes, into docs/performance.md
 # make lint       clang-tidy, cppcheck, -fanalyzer, clang-format   make [un]install DESTDIR= PREFIX=
 # SANITIZE=1 builds with ASan and UBSan in build-asan/; CC=clang builds with clang in build-clang/. V=1 shows commands.
 SHELL := /bin/bash
@@ -9,7 +10,7 @@ SHELL := /bin/bash
 .SECONDARY:
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-6s %s\n' $(1) $(patsubst $(BUILD)/%,%,$@))
-.PHONY: all demo check unit-tests check-unit check-cli image arch lint install uninstall clean deps-build deps-demo deps-test
+.PHONY: all demo check bench unit-tests check-unit check-cli image arch lint install uninstall clean deps-build deps-demo deps-test deps-bench
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -95,7 +96,7 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(LIB)
 
 -include $(wildcard $(BUILD)/obj/*/*.d $(BUILD)/obj/*/*/*.d)
 
-deps-build deps-demo deps-test: deps-%:
+deps-build deps-demo deps-test deps-bench: deps-%:
 	@packaging/debian-packages $*
 
 # ---- use ----
@@ -127,6 +128,14 @@ check-unit: unit-tests $(BUILD)/agentdock-archive
 	@set -e; for t in $(UNIT_BIN); do $$t; done
 check-cli: all
 	@bats tests/cli
+bench: deps-bench
+	@$(MAKE) -s all $(BUILD)/bench/floor $(BUILD)/bench/spawn
+	@tests/bench/bench.py
+# small and static, as the programs are
+$(BUILD)/bench/%: tests/bench/%.c $(BUILD)/gen/seccomp_default.inc Makefile
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(CC) $(CFLAGS) $(LINK) -o $@ $<
 lint:
 	@tests/lint
 clean:
