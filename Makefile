@@ -129,8 +129,12 @@ check-unit: unit-tests $(BUILD)/agentdock-archive
 check-cli: all
 	@bats tests/cli
 bench: deps-bench
-	@$(MAKE) -s all $(BUILD)/bench/floor $(BUILD)/bench/spawn
+	@$(MAKE) -s all $(addprefix $(BUILD)/bench/,floor spawn library)
 	@tests/bench/bench.py
+$(BUILD)/bench/library: tests/bench/library.c $(LIB)
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(CC) $(CFLAGS) $(LINK) -o $@ $^ -lseccomp -lcap -ljson-c -lnettle
 # small and static, as the programs are
 $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/gen/seccomp_default.inc Makefile
 	@mkdir -p $(@D)

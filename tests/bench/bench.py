@@ -198,6 +198,14 @@ def measure_large_caller(rounds):
             "ratio": round(large["p50_us"] / small["p50_us"], 3)}
 
 
+def measure_library(rounds):
+    """The library call in a process that is there already."""
+    words = [os.path.join(WORK, "library"), STATE, OWN["AGENTDOCK_RUN_DIR"], OWN["AGENTDOCK_CGROUP_PARENT"]]
+    done = subprocess.run([*words, str(rounds + 10)], env=OWN, check=True, text=True, stdout=subprocess.PIPE)
+    times = [int(line) for line in done.stdout.split()][10:]
+    return {"runs": len(times), "p50_us": int(statistics.median(times)), "p95_us": percentile(times, 0.95)}
+
+
 def measure_at_once(counts):
     result = []
     for count in counts:
@@ -328,6 +336,12 @@ def launch_table(result):
 
 def other_tables(result):
     large = result["large_caller"]
+    library = result["library"]
+    floor = next(row for row in result["launch"] if row["name"] == "floor")
+    yield (f"The library call in a process that is there already: p50 {ms(library['p50_us'])}, p95 "
+           f"{ms(library['p95_us'])}; {library['p50_us'] / floor['p50_us']:.2f} of the floor program's whole time "
+           f"(target: at most 0.8).")
+    yield ""
     yield f"From a process of 1 GiB: {ms(large['large_p50_us'])}, from a small one {ms(large['small_p50_us'])}; " \
           f"ratio {large['ratio']:.2f} (target: at most 1.1)."
     yield ""
@@ -409,6 +423,7 @@ def measure(options):
     load = machine()
     make_tree()
     result = {"machine": load, "launch": measure_launch(options.rounds)}
+    result["library"] = measure_library(options.rounds)
     result["large_caller"] = measure_large_caller(20 if options.quick else 100)
     result["steps"] = measure_steps(20 if options.quick else 100)
     result["at_once"] = measure_at_once((1, 4, 10, 100) if options.quick else (1, 4, 10, 100, 1000))
