@@ -65,7 +65,7 @@ static _Noreturn void die(const char *what)
 	char line[160];
 	int n = snprintf(line, sizeof line, "floor: %s: %s\n", what, strerrordesc_np(errno));
 
-	if (write(STDERR_FILENO, line, (size_t)n) < 0)
+	if (write(STDERR_FILENO, line, (size_t)n < sizeof line ? (size_t)n : sizeof line) < 0)
 		_exit(126);
 	_exit(125);
 }
