@@ -44,6 +44,11 @@ cgroup_mounts() {
 	awk '$3 == "cgroup" || $3 == "cgroup2" { print $2 }' /proc/self/mounts
 }
 
+# What the report has to say of them: v2 when no controller is on the first version, else hybrid.
+cgroup_kind() {
+	awk '$3 == "cgroup" && $4 !~ /(^|,)name=/ { old = 1 } END { print old ? "hybrid" : "v2" }' /proc/self/mounts
+}
+
 cgroup2_mount() {
 	awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts
 }

@@ -235,7 +235,8 @@ print("out"); print("err", file=sys.stderr)'
 	so '.score | length > 30 and all(.outside_us >= 0 and .inside_us >= 0)'
 	so '[.score[].name] | (index("unpack workspace") != null) and (unique | length) == length'
 	so '.host.image | test("^sha256:[0-9a-f]{64}$")'
-	so '.host | (.cgroup == "v2" or .cgroup == "hybrid") and (.disk_backing == "image" or .disk_backing == "tmpfs")'
+	is .host.cgroup "$(cgroup_kind)"
+	so '.host | (.disk_backing == "image" or .disk_backing == "tmpfs")'
 }
 
 @test "the report: --meta is --json, also when the command did not start, and replaces what was there" {

@@ -73,6 +73,14 @@ PY
 	udp_pages() { awk '$1 == "UDP:" { print $5 }' /proc/net/sockstat; }
 	local before held
 	before=$(udp_pages)
+	if [ "$(cgroup_kind)" = v2 ]; then
+		# they are memory as any other
+		run_json --memory 64m --stdin /dev/null --workspace w -- python3 buffers.py
+		holds report.json '.reason == "oom" or (.reason == "exited" and .evidence.oom_kills == 0)'
+		holds report.json '.usage | .memory_peak_bytes > 16777216 and .memory_peak_bytes <= .memory_limit_bytes + 8388608'
+		[ "$(udp_pages)" -le $((before + 100)) ]
+		return
+	fi
 	start buffers --memory 64m --workspace w -- python3 buffers.py
 	held=$(($(udp_pages) - before))
 	echo "UDP holds $held pages" >&2
