@@ -18,15 +18,20 @@ report() {
 
 # is FILTER VALUE...: what the report in $json says there.
 is() {
-	local got
+	local filters=() wanted=() got=() i all
 	while [ $# -gt 0 ]; do
-		got=$(jq -j "$1" "$json"; echo .)
-		if [ "$got" != "$2." ]; then
-			printf '%s is %q, wanted %q, in:\n' "$1" "${got%.}" "$2" >&2
+		filters+=("$1") wanted+=("$2")
+		shift 2
+	done
+	# all in one go, with a NUL after each
+	all=$(printf '(%s), "\\u0000", ' "${filters[@]}")
+	mapfile -d '' -t got < <(jq -j "${all%, }" "$json")
+	for i in "${!filters[@]}"; do
+		if [ "${got[i]-nothing}" != "${wanted[i]}" ]; then
+			printf '%s is %q, wanted %q, in:\n' "${filters[i]}" "${got[i]-}" "${wanted[i]}" >&2
 			jq -c 'del(.score)' "$json" | head -c 3000 >&2
 			return 1
 		fi
-		shift 2
 	done
 }
 
