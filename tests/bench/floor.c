@@ -58,6 +58,7 @@ static _Atomic uint32_t stage;
 static int group_tasks[4], rootfd = -1, devfd = -1;
 static char *program;
 static bool covers_proc;
+static pid_t child_pid;
 static char child_stack[64 * 1024] __attribute__((aligned(16)));
 
 static _Noreturn void die(const char *what)
@@ -65,6 +66,8 @@ static _Noreturn void die(const char *what)
 	char line[160];
 	int n = snprintf(line, sizeof line, "floor: %s: %s\n", what, strerrordesc_np(errno));
 
+	if (child_pid > 0 && getpid() != 1) /* not in the child: it would wait for ever */
+		kill(child_pid, SIGKILL);
 	if (write(STDERR_FILENO, line, (size_t)n < sizeof line ? (size_t)n : sizeof line) < 0)
 		_exit(126);
 	_exit(125);
@@ -166,7 +169,9 @@ static void parents_open(void)
 
 static int group_make(int i)
 {
-	must(mkdirat(parentfds[i], group_name, 0755), "a group");
+	/* one that a failed floor of the same pid left will do */
+	if (mkdirat(parentfds[i], group_name, 0755) < 0 && errno != EEXIST)
+		die("a group");
 	return must(openat(parentfds[i], group_name, O_PATH | O_DIRECTORY | O_CLOEXEC), "a group");
 }
 
@@ -461,6 +466,7 @@ int main(int argc, char *argv[])
 	v2fd = group_make(0);
 	args.cgroup = (unsigned)v2fd;
 	pid = must(clone_sharing(&args), "clone3");
+	child_pid = pid;
 
 	snprintf(path, sizeof path, "/proc/%d", pid);
 	procfd = must(open(path, O_PATH | O_CLOEXEC), path);
