@@ -2,7 +2,7 @@
 # make            the programs, in build/
 # make demo       the fixture repository's tests, in a sandbox     make check   every test
 # make image      the default image                                make arch    are the layers kept?
-# make bench      beside other runtimes, into docs/performance.md
+# make bench      beside other runtimes, into docs/performance.m  make check-vm   those that pure cgroup v2 concerns
 # make lint       clang-tidy, cppcheck, -fanalyzer, clang-format   make [un]install DESTDIR= PREFIX=
 # SANITIZE=1 builds with ASan and UBSan in build-asan/; CC=clang builds with clang in build-clang/. V=1 shows commands.
 SHELL := /bin/bash
@@ -10,7 +10,7 @@ SHELL := /bin/bash
 .SECONDARY:
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-6s %s\n' $(1) $(patsubst $(BUILD)/%,%,$@))
-.PHONY: all demo check bench unit-tests check-unit check-cli image arch lint install uninstall clean deps-build deps-demo deps-test deps-bench
+.PHONY: all demo check check-vm bench unit-tests check-unit check-cli image arch lint install uninstall clean deps-build deps-demo deps-test deps-bench
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -123,6 +123,9 @@ arch:
 	@tests/arch
 check: deps-test
 	@tests/check
+check-vm: image deps-test unit-tests
+	@tests/vm/unit-tests
+	@tests/vm/command-tests
 unit-tests: $(UNIT_BIN)
 check-unit: unit-tests $(BUILD)/agentdock-archive
 	@set -e; for t in $(UNIT_BIN); do $$t; done
