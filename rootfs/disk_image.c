@@ -21,11 +21,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <inttypes.h>
 #include <linux/loop.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -48,6 +50,7 @@ enum {
 	RESERVED_INODES = 12,      /* ext4's own ten, upper/ and work/ */
 	SIZING_TRIES = 6,
 	SIZING_SLACK_BLOCKS = 8,
+	TURN_TRIES = 5000, /* a millisecond each */
 	LOOP_TRIES = 64,
 };
 
@@ -94,7 +97,17 @@ static bool loop_lost_race(int code)
 	return code == EBUSY || code == ENXIO || code == EAGAIN || code == EINTR;
 }
 
-static int loop_attach(int controlfd, int imagefd, char *path, size_t size, struct err *e)
+/*
+ * The kernel tells every caller the same free number, so many at once would mostly fail. A courtesy
+ * among ourselves: who stays stopped in his turn keeps the others waiting for a while, not for ever.
+ */
+static void loop_take_turn(int controlfd)
+{
+	for (int i = 0; i < TURN_TRIES && flock(controlfd, LOCK_EX | LOCK_NB) < 0; i++)
+		poll(NULL, 0, 1);
+}
+
+static int loop_configure(int controlfd, int imagefd, char *path, size_t size, struct err *e)
 {
 	const struct loop_config config = {
 		.fd = (uint32_t)imagefd,
@@ -119,6 +132,16 @@ static int loop_attach(int controlfd, int imagefd, char *path, size_t size, stru
 			return -e->code;
 	}
 	return err_hint(e, "%d loop devices in a row were taken by others", LOOP_TRIES);
+}
+
+static int loop_attach(int controlfd, int imagefd, char *path, size_t size, struct err *e)
+{
+	int fd;
+
+	loop_take_turn(controlfd);
+	fd = loop_configure(controlfd, imagefd, path, size, e);
+	flock(controlfd, LOCK_UN);
+	return fd;
 }
 
 /*

@@ -52,6 +52,18 @@ INSIDE(join_cgroup)
 	return cgroup_join(&in->sandbox->cgroup, e);
 }
 
+INSIDE(make_namespaces)
+{
+	(void)in;
+	if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS) == 0)
+		return 0;
+	err_sys(e, "making the sandbox's namespaces");
+	if (e->code == ENOSPC || e->code == EUSERS)
+		return err_hint(
+			e, "a limit in /proc/sys/user/max_*_namespaces is reached or 0: raise it");
+	return err_hint(e, "this kernel lacks one of them; see agentdock doctor");
+}
+
 INSIDE(new_session)
 {
 	if (setsid() < 0)

@@ -134,6 +134,7 @@ OUTSIDE(map_ids);
 OUTSIDE(assemble_root);
 
 INSIDE(join_cgroup);
+INSIDE(make_namespaces);
 INSIDE(new_session);
 INSIDE(session_keyring);
 INSIDE(private_mounts);

@@ -120,11 +120,11 @@ OUTSIDE(load_init)
 	return sandbox->initfd < 0 ? sandbox->initfd : 0;
 }
 
-static int namespaces_refused(const struct sandbox *sandbox, struct err *e)
+static int clone_refused(const struct sandbox *sandbox, struct err *e)
 {
 	int code = errno;
 
-	err_sys(e, "making the sandbox's namespaces");
+	err_sys(e, "making the sandbox's first process");
 	if (code == ENOSPC || code == EUSERS)
 		err_hint(e, "a limit in /proc/sys/user/max_*_namespaces is reached or 0: raise it");
 	else if (code == EPERM)
@@ -133,7 +133,7 @@ static int namespaces_refused(const struct sandbox *sandbox, struct err *e)
 		                 ? ", and allow user namespaces or say --allow-missing userns"
 		                 : "");
 	else if (code == EINVAL)
-		err_hint(e, "this kernel lacks one of them; see agentdock doctor");
+		err_hint(e, "this kernel lacks user or pid namespaces; see agentdock doctor");
 	return -code;
 }
 
@@ -181,8 +181,8 @@ OUTSIDE(clone_inside)
 {
 	int ends[2];
 	struct clone_args args = {
-		.flags = CLONE_PIDFD | CLONE_INTO_CGROUP | CLONE_NEWNS | CLONE_NEWPID |
-	                 CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS,
+		/* the other namespaces are made inside, while we go on: see make_namespaces */
+		.flags = CLONE_PIDFD | CLONE_INTO_CGROUP | CLONE_NEWPID,
 		.pidfd = (uintptr_t)&sandbox->pidfd,
 		.exit_signal = SIGCHLD,
 		.cgroup = (unsigned)sandbox->cgroup.v2fd,
@@ -202,7 +202,7 @@ OUTSIDE(clone_inside)
 		score_play_inside(sandbox);
 	if (pid < 0) {
 		errno = -pid;
-		return namespaces_refused(sandbox, e);
+		return clone_refused(sandbox, e);
 	}
 	sandbox->pid = pid;
 	close_fd(&sandbox->inside_channelfd);
