@@ -2,7 +2,7 @@
 # make            the programs, in build/
 # make demo       the fixture repository's tests, in a sandbox     make check   every test
 # make image      the default image                                make arch    are the layers kept?
-# make bench      beside other runtimes, into docs/performance.m  make check-vm   those that pure cgroup v2 concerns
+# make bench      beside other runtimes, into docs/performance.md   make check-vm   those that cgroup v2 concerns, under it
 # make lint       clang-tidy, cppcheck, -fanalyzer, clang-format   make [un]install DESTDIR= PREFIX=
 # SANITIZE=1 builds with ASan and UBSan in build-asan/; CC=clang builds with clang in build-clang/. V=1 shows commands.
 SHELL := /bin/bash
