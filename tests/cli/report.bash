@@ -49,8 +49,8 @@ nothing_runs() {
 
 # wait_for COMMAND...: until it succeeds; a minute at most.
 wait_for() {
-	local i
-	for ((i = 0; i < 1200; i++)); do
+	local until=$((SECONDS + 60))
+	while [ "$SECONDS" -lt "$until" ]; do
 		"$@" && return 0
 		sleep 0.05
 	done
