@@ -50,7 +50,8 @@ enum {
 	RESERVED_INODES = 12,      /* ext4's own ten, upper/ and work/ */
 	SIZING_TRIES = 6,
 	SIZING_SLACK_BLOCKS = 8,
-	TURN_TRIES = 5000, /* a millisecond each */
+	TURN_TRIES = 4000, /* a millisecond each at first, then TURN_MS */
+	TURN_MS = 16,
 	LOOP_TRIES = 64,
 };
 
@@ -104,7 +105,7 @@ static bool loop_lost_race(int code)
 static void loop_take_turn(int controlfd)
 {
 	for (int i = 0; i < TURN_TRIES && flock(controlfd, LOCK_EX | LOCK_NB) < 0; i++)
-		poll(NULL, 0, 1);
+		poll(NULL, 0, i < TURN_MS ? 1 : TURN_MS);
 }
 
 static int loop_configure(int controlfd, int imagefd, char *path, size_t size, struct err *e)
