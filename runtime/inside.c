@@ -27,9 +27,6 @@
 #include "runtime/network/loopback.h"
 #include "runtime/score.h"
 
-/* Descriptors at exec: 0, 1, 2, the channel at INIT_FD, the init program; then what is closed. */
-enum { PROGRAM_FD = INIT_FD + 1, FIRST_CLOSED_FD };
-
 /*
  * Our death is tied to the outside's. The kernel forgets that with each change of user, so it is
  * said again after each; the outside may have died meanwhile.
@@ -317,12 +314,23 @@ INSIDE(find_command)
 	return err_sys(e, "%s: cannot be executed", shown);
 }
 
-/* Moves FD above all numbers that arrange_descriptors hands out. */
-static int lift(int fd, struct err *e)
+int place_descriptors(const int from[PLACED_FDS], struct err *e)
 {
-	int lifted = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_CLOSED_FD);
+	int lifted[PLACED_FDS];
 
-	return lifted < 0 ? err_sys(e, "fcntl(F_DUPFD_CLOEXEC)") : lifted;
+	/* above all numbers that are handed out, so that none is overwritten before its turn */
+	for (int i = 0; i < PLACED_FDS; i++) {
+		lifted[i] = fcntl(from[i], F_DUPFD_CLOEXEC, PLACED_FDS);
+		if (lifted[i] < 0)
+			return err_sys(e, "fcntl(F_DUPFD_CLOEXEC)");
+	}
+	for (int i = 0; i < PLACED_FDS; i++) {
+		if (dup3(lifted[i], i, i == PROGRAM_FD ? O_CLOEXEC : 0) < 0)
+			return err_sys(e, "dup3");
+	}
+	if (close_range(PLACED_FDS, ~0u, 0))
+		return err_sys(e, "close_range");
+	return 0;
 }
 
 INSIDE(arrange_descriptors)
@@ -333,20 +341,10 @@ INSIDE(arrange_descriptors)
 	if (stdinfd < 0)
 		stdinfd = file_open(AT_FDCWD, "/dev/null", O_RDONLY, 0, e);
 	TRY(stdinfd);
-	const int from[] = {stdinfd, sandbox->insidefds[1], sandbox->insidefds[2], in->channelfd,
-	                    sandbox->initfd};
-	int lifted[sizeof from / sizeof *from];
-
-	for (int i = 0; i < FIRST_CLOSED_FD; i++) {
-		lifted[i] = lift(from[i], e);
-		TRY(lifted[i]);
-	}
-	for (int i = 0; i < FIRST_CLOSED_FD; i++) {
-		if (dup3(lifted[i], i, i == PROGRAM_FD ? O_CLOEXEC : 0) < 0)
-			return err_sys(e, "dup3");
-	}
-	if (close_range(FIRST_CLOSED_FD, ~0u, 0))
-		return err_sys(e, "close_range");
+	TRY(place_descriptors((const int[PLACED_FDS]){stdinfd, sandbox->insidefds[1],
+	                                              sandbox->insidefds[2], in->channelfd,
+	                                              sandbox->initfd},
+	                      e));
 	in->channelfd = INIT_FD;
 	return 0;
 }

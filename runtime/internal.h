@@ -110,6 +110,15 @@ _Noreturn void score_play_inside(const struct sandbox *sandbox);
 /* Plays the inside halves of the dropping rows (part 4) on the calling process. */
 int score_drop(struct inside *in, struct err *e);
 
+/* ---- inside.c ---- */
+
+/*
+ * The descriptors of a program that is executed inside: its 0, 1, 2, one to the outside (INIT_FD),
+ * and the program itself, which goes with the exec. FROM in this order; all others are closed.
+ */
+enum { PROGRAM_FD = 4, PLACED_FDS };
+int place_descriptors(const int from[PLACED_FDS], struct err *e);
+
 /* ---- workspace.c ---- */
 
 /* Unpacking failed: where that was because packing had failed, *e becomes that. Returns -e->code. */

@@ -212,13 +212,12 @@ static int play_outside_row(struct sandbox *sandbox, int row, struct err *e)
 	return 0;
 }
 
-static int ready(struct sandbox *sandbox, const struct channel_message *message, int *fd)
+static void ready(struct sandbox *sandbox, const struct channel_message *message, int *fd)
 {
 	for (int row = 0; row < ROWS; row++)
 		sandbox->report->rows[row].inside_us = message->row_us[row];
 	sandbox->report->landlock_abi = message->landlock_abi;
 	sandbox->listenerfd = take_fd(fd);
-	return 0;
 }
 
 /* From the last outside half to the command's first instruction. */

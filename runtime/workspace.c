@@ -26,7 +26,7 @@
 extern char **environ;
 
 /* The unpacker's descriptors: 0 the archive, 1 and 2 nothing, RESULT_FD the result. */
-enum { RESULT_FD = 3, PROGRAM_FD, FIRST_CLOSED_FD };
+enum { RESULT_FD = 3 };
 
 /* The packer's: 1 the archive, PACK_FROM_FD the directory, PACK_RESULT_FD what went wrong. */
 enum { PACK_FROM_FD = 3, PACK_RESULT_FD, PACK_FIRST_CLOSED_FD };
@@ -144,24 +144,6 @@ int workspace_first_cause(struct sandbox *sandbox, struct err *e)
 
 /* ---- inside ---- */
 
-static int place(const int from[], int count, struct err *e)
-{
-	int lifted[FIRST_CLOSED_FD];
-
-	for (int i = 0; i < count; i++) {
-		lifted[i] = fcntl(from[i], F_DUPFD_CLOEXEC, FIRST_CLOSED_FD);
-		if (lifted[i] < 0)
-			return err_sys(e, "fcntl(F_DUPFD_CLOEXEC)");
-	}
-	for (int i = 0; i < count; i++) {
-		if (dup3(lifted[i], i, i == PROGRAM_FD ? O_CLOEXEC : 0) < 0)
-			return err_sys(e, "dup3");
-	}
-	if (close_range(FIRST_CLOSED_FD, ~0u, 0))
-		return err_sys(e, "close_range");
-	return 0;
-}
-
 /* Its own limits, not the command's: --ulimit fsize=4k is no reason to refuse a larger file. */
 static int limit_unpacker(const struct inside *in, struct err *e)
 {
@@ -204,8 +186,9 @@ static int become_unpacker(struct inside *in, int *resultfd, struct err *e)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	TRY(score_drop(in, e));
-	TRY(place((const int[]){sandbox->packfd, nullfd, nullfd, *resultfd, sandbox->archiverfd},
-	          FIRST_CLOSED_FD, e));
+	TRY(place_descriptors((const int[PLACED_FDS]){sandbox->packfd, nullfd, nullfd, *resultfd,
+	                                              sandbox->archiverfd},
+	                      e));
 	*resultfd = RESULT_FD;
 	TRY(limit_unpacker(in, e));
 	/* without a listener, a call that the profile forbids is ENOSYS here */
