@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/close_range.h>
 #include <linux/mount.h>
 #include <poll.h>
 #include <sched.h>
