@@ -5,6 +5,7 @@
 # make bench      beside other runtimes, into docs/performance.md   make check-vm   those that cgroup v2 concerns, under it
 # make lint       clang-tidy, cppcheck, -fanalyzer, clang-format   make [un]install DESTDIR= PREFIX=
 # SANITIZE=1 builds with ASan and UBSan in build-asan/; CC=clang builds with clang in build-clang/. V=1 shows commands.
+# UNSAFE=1 builds in build-unsafe/ what can leave walls out, so that tests can show what each of them stops.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -15,7 +16,7 @@ say = $(if $(V),,@printf '  %-6s %s\n' $(1) $(patsubst $(BUILD)/%,%,$@))
 ifeq ($(origin CC),default)
 CC := gcc
 endif
-BUILD   ?= build$(if $(SANITIZE),-asan)$(if $(findstring clang,$(CC)),-clang)
+BUILD   ?= build$(if $(SANITIZE),-asan)$(if $(UNSAFE),-unsafe)$(if $(findstring clang,$(CC)),-clang)
 PREFIX  ?= /usr/local
 VERSION := 0.1.0
 
@@ -34,7 +35,7 @@ endif
 # only the tar reader and four filters are asked for by name, so nothing else of libarchive is linked
 ARCHIVE_LIBS := -larchive -lz -lbz2 -llzma -lzstd
 # no path of this machine in the programs
-CFLAGS := $(STD) $(WARN) $(OPT) $(HARDEN) -ffile-prefix-map=$(CURDIR)=. $(EXTRA_CFLAGS)
+CFLAGS := $(STD) $(WARN) $(OPT) $(HARDEN) $(if $(UNSAFE),-DAGENTDOCK_UNSAFE) -ffile-prefix-map=$(CURDIR)=. $(EXTRA_CFLAGS)
 
 # ---- what belongs to what ----
 LAYERS    := base seccomp rootfs runtime/cgroup runtime/identity runtime/network fleet runtime
@@ -146,4 +147,4 @@ $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/gen/seccomp_default.inc Makefile
 lint:
 	@tests/lint
 clean:
-	rm -rf build build-asan build-clang build-lint
+	rm -rf build build-asan build-clang build-unsafe build-lint

@@ -117,6 +117,12 @@ static const struct run_option table[] = {
 	 .help = "no summary"},
 	{.name = "help", .letter = 'h', .read = value_flag, FIELD(help),
 	 .help = "print this"},
+#ifdef AGENTDOCK_UNSAFE
+
+	{.help = "for tests of the walls"},
+	{.name = "unsafe-without", .argument = "WALL", .read = value_unsafe_without,
+	 .help = "a row of the score, or another wall, is left out"},
+#endif
 };
 /* clang-format on */
 enum { ROWS = sizeof(table) / sizeof(table[0]), LONG_VALUE = 256 };

@@ -12,6 +12,7 @@
 
 #include "base/scoped.h"
 #include "base/strings.h"
+#include "base/unsafe.h"
 #include "cli/environment.h"
 #include "cli/run_values.h"
 
@@ -433,3 +434,15 @@ int value_ulimit(struct run_options *options, const struct run_option *option, c
 	ulimit_set(&options->spec.identity, &limit);
 	return 0;
 }
+
+#ifdef AGENTDOCK_UNSAFE
+int value_unsafe_without(struct run_options *options, const struct run_option *option,
+                         const char *value, struct err *e)
+{
+	(void)options;
+	(void)option;
+	(void)e;
+	unsafe_leave_out(value);
+	return 0;
+}
+#endif

@@ -36,5 +36,8 @@ value_reader value_duration; /* uint64_t, in milliseconds */
 
 value_reader value_cpus, value_user, value_backing, value_env, value_env_file, value_workdir,
 	value_hostname, value_tmpfs, value_network, value_label, value_ulimit, value_allow_missing;
+#ifdef AGENTDOCK_UNSAFE
+value_reader value_unsafe_without;
+#endif
 
 #endif

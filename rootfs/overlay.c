@@ -35,6 +35,7 @@
 #include "base/files.h"
 #include "base/process.h"
 #include "base/scoped.h"
+#include "base/unsafe.h"
 #include "rootfs/detached.h"
 #include "rootfs/image.h"
 #include "rootfs/mounts.h"
@@ -141,7 +142,10 @@ static int overlay_mount(name_layers *name, const struct overlay *overlay, struc
 	TRY(name(fsfd, overlay, e));
 	for (size_t i = 0; i < count; i++)
 		TRY(fs_set(fsfd, "overlay", &options[i], e));
-	return fs_create(fsfd, "overlay", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | read_only, e);
+	return fs_create(fsfd, "overlay",
+	                 (unsafe_without("nosuid") ? 0 : MOUNT_ATTR_NOSUID) |
+	                         (unsafe_without("nodev") ? 0 : MOUNT_ATTR_NODEV) | read_only,
+	                 e);
 }
 
 /* ---- layers by descriptor ---- */

@@ -17,6 +17,7 @@
 #include "base/process.h"
 #include "base/scoped.h"
 #include "base/strings.h"
+#include "base/unsafe.h"
 #include "rootfs/mounts.h"
 #include "runtime/init_memfd.h"
 #include "runtime/score.h"
@@ -190,6 +191,8 @@ OUTSIDE(clone_inside)
 
 	if (sandbox->identity.user_namespace)
 		args.flags |= CLONE_NEWUSER;
+	if (unsafe_without("pid namespace"))
+		args.flags &= ~(unsigned long long)CLONE_NEWPID;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return err_sys(e, "socketpair");
 	sandbox->channelfd = ends[0];

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/scoped.h"
+#include "base/unsafe.h"
 #include "runtime/internal.h"
 #include "runtime/score.h"
 
@@ -359,7 +360,7 @@ static int run_once(struct sandbox_host *host, const struct sandbox_spec *spec,
 	int r, torn;
 
 	sandbox_init(&sandbox, host, spec, watch, report);
-	sandbox.identity.user_namespace = user_namespace;
+	sandbox.identity.user_namespace = user_namespace && !unsafe_without("user namespace");
 	r = play(&sandbox, e);
 	*no_idmap = sandbox.no_idmap;
 	ended = sandbox.ended_us ? sandbox.ended_us : clock_us();

@@ -14,6 +14,7 @@
 #include "base/process.h"
 #include "base/scoped.h"
 #include "base/strings.h"
+#include "base/unsafe.h"
 #include "init/protocol.h"
 
 static bool wants_workspace(const struct sandbox_spec *spec)
@@ -97,7 +98,8 @@ int score_rows(void)
 
 static bool wanted(int row, const struct sandbox_spec *spec)
 {
-	return !score[row].wanted || score[row].wanted(spec);
+	return (!score[row].wanted || score[row].wanted(spec)) &&
+	       !unsafe_without(score[row].name);
 }
 
 static int row_named(int (*inside)(struct inside *, struct err *))
