@@ -47,7 +47,7 @@ ARC_SRC   := $(wildcard archive/*.c)
 UNIT_SRC  := $(wildcard tests/unit/*.c)
 obj        = $(patsubst %,$(BUILD)/obj/%.o,$(1))
 LIB       := $(BUILD)/libagentdock.a
-PROGRAMS  := $(addprefix $(BUILD)/,agentdock agentdock-archive agentdock-init)
+PROGRAMS  := $(addprefix $(BUILD)/,agentdock agentdock-archive agentdock-init agentdock-probes)
 UNIT_BIN  := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SRC))
 
 all: $(PROGRAMS)
@@ -90,12 +90,23 @@ $(BUILD)/agentdock: $(call obj,$(CLI_SRC)) $(LIB)
 $(BUILD)/agentdock-archive: $(call obj,$(ARC_SRC)) $(LIB)
 	$(call say,LINK)
 	$(Q)$(CC) $(LINK) -o $@ $^ -lseccomp -lcap -ljson-c -lnettle $(ARCHIVE_LIBS)
+
+# the attacks of agentdock audit: executed on roots without a library, so static and without a sanitizer in every build
+PROBE_OBJ := $(patsubst %,$(BUILD)/obj/probes/%.o,$(wildcard tests/escape/*.c base/*.c))
+$(BUILD)/obj/probes/%.c.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(CC) $(filter-out $(HARDEN),$(CFLAGS)) -ffunction-sections -fdata-sections -MMD -MP -c -o $@ $<
+$(BUILD)/agentdock-probes: $(PROBE_OBJ)
+	$(call say,LINK)
+	$(Q)$(CC) -static -Wl,--gc-sections -o $@ $^ -lseccomp -lcap -ljson-c -lnettle
+
 $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)
 	$(Q)$(CC) $(filter-out -static,$(LINK)) -o $@ $^ -lcmocka -lseccomp -lcap -ljson-c -lnettle
 
--include $(wildcard $(BUILD)/obj/*/*.d $(BUILD)/obj/*/*/*.d)
+-include $(wildcard $(BUILD)/obj/*/*.d $(BUILD)/obj/*/*/*.d $(BUILD)/obj/probes/*/*/*.d)
 
 deps-build deps-demo deps-test deps-bench: deps-%:
 	@packaging/debian-packages $*
@@ -111,7 +122,7 @@ INTO := $(DESTDIR)$(PREFIX)
 MAN1 := $(wildcard docs/man/*.1)
 install: all
 	install -s -D -m 0755 -t $(INTO)/bin $(BUILD)/agentdock
-	install -s -D -m 0755 -t $(INTO)/libexec/agentdock $(BUILD)/agentdock-archive
+	install -s -D -m 0755 -t $(INTO)/libexec/agentdock $(BUILD)/agentdock-archive $(BUILD)/agentdock-probes
 	install -D -m 0644 -t $(INTO)/share/man/man1 $(MAN1)
 	find fixtures/sample-repo -type f ! -path '*/__pycache__/*' ! -path '*/.pytest_cache/*' -print0 | \
 		xargs -0 -I{} install -D -m 0644 {} $(INTO)/libexec/agentdock/{}

@@ -38,10 +38,10 @@ enum outcome verdict(struct evidence *evidence, enum outcome outcome, const char
 	__attribute__((format(printf, 3, 4)));
 
 struct attack {
-	const char *name;    /* the file's name without .c */
-	const char *what;    /* one line: what the attacker wants */
-	const char *seen;    /* "CVE-2019-5736", or who describes it; never NULL */
-	const char *wall;    /* what stops it, in the words of docs/threat-model.md */
+	const char *name; /* the file's name without .c */
+	const char *what; /* one line: what the attacker wants */
+	const char *seen; /* "CVE-2019-5736", or who describes it; never NULL */
+	const char *wall; /* what stops it, in the words of docs/threat-model.md */
 	/*
 	 * Options of `agentdock run` that take the wall down, NULL-terminated: the control. The attack
 	 * is BROKEN with them (--unsafe-without WALL, or a limit so large that it does not bite), or
@@ -57,24 +57,35 @@ struct attack {
 	/*
 	 * The host's half, each may be NULL. `before` prepares and may append WORDs (static or heap,
 	 * never freed) to WORDS, of which there is room for 8; descriptors that it leaves open without
-	 * close-on-exec are inherited by the launcher, as a careless caller's would be. `during` runs
-	 * in a process of its own beside the launcher and is killed after it. `after` judges what the
-	 * host can see: INSIDE is what the inside said (HELD, too, where it died before it said
-	 * anything), STATUS is the launcher's wait status; its outcome is the verdict.
+	 * close-on-exec are inherited by the launcher, as a careless caller's would be. It returns 0,
+	 * -1 where it could not prepare (an error), or 1 where the host lacks what the attack needs
+	 * (ABSENT), both with the evidence set. `during` runs in a process of its own beside the
+	 * launcher and is killed after it. `after` judges what the host can see: INSIDE is what the
+	 * inside said (HELD, too, where it died before it said anything), STATUS is the launcher's wait
+	 * status; its outcome is the verdict. What `before` leaves in static variables both find there.
 	 */
 	int (*before)(const char *words[8], struct evidence *evidence);
 	void (*during)(void);
 	enum outcome (*after)(enum outcome inside, int status, struct evidence *evidence);
+	/*
+	 * An attack that a launcher rightly refuses to start: texts of which its first line on stderr
+	 * has one then, NULL-terminated. That is HELD. NULL: who does not start is an error.
+	 */
+	const char *const *refusals;
 };
 
-#define ATTACK(identifier)                                                                   \
-	static const struct attack identifier;                                               \
-	static const struct attack *const identifier##_entry                                 \
-		__attribute__((used, section("attacks"))) = &identifier;                     \
+#define ATTACK(identifier)                                                                         \
+	static const struct attack identifier;                                                     \
+	static const struct attack *const identifier##_entry                                       \
+		__attribute__((used, section("attacks"))) = &identifier;                           \
 	static const struct attack identifier
 
 /* NULL-terminated lists of words in an initializer. */
-#define WORDS(...) (const char *const[]){__VA_ARGS__, NULL}
+#define WORDS(...)                                                                                 \
+	(const char *const[])                                                                      \
+	{                                                                                          \
+		__VA_ARGS__, NULL                                                                  \
+	}
 #define WITHOUT(wall) "--unsafe-without", wall
 
 #endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * agentdock-probes: finds the attack and plays the part that the command line names. Owns the list
+ * of attacks, which the linker made of the ATTACK()s, and what the inside says: the line "trying"
+ * before anything is tried, so that who dies of an attack is told from who never came to it, and
+ * the outcome as the last line.
+ */
+#include "tests/escape/driver.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+
+extern const struct attack *const __start_attacks[], *const __stop_attacks[];
+
+const char *outcome_name(int outcome)
+{
+	static const char *const names[] = {
+		[HELD] = "held", [BROKEN] = "broken", [ABSENT] = "absent", [PROBE_ERROR] = "error"};
+
+	return names[outcome];
+}
+
+enum outcome verdict(struct evidence *evidence, enum outcome outcome, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(evidence->text, sizeof(evidence->text), format, args);
+	va_end(args);
+	for (char *c = evidence->text; *c; c++)
+		if (*c == '\n')
+			*c = ' ';
+	return outcome;
+}
+
+static const struct attack *attack_find(const char *name)
+{
+	for (const struct attack *const *at = __start_attacks; at < __stop_attacks; at++)
+		if (strcmp((*at)->name, name) == 0)
+			return *at;
+	return NULL;
+}
+
+/* ---- list ---- */
+
+static void add_words(struct json_object *object, const char *key, const char *const words[])
+{
+	struct json_object *array = json_add_array(object, key);
+
+	for (; words && *words; words++)
+		json_object_array_add(array, json_object_new_string(*words));
+}
+
+static int list(void)
+{
+	scoped_json array = json_object_new_array();
+
+	for (const struct attack *const *at = __start_attacks; at < __stop_attacks; at++) {
+		struct json_object *object = json_object_new_object();
+
+		json_add_string(object, "attack", (*at)->name);
+		json_add_string(object, "what", (*at)->what);
+		json_add_string(object, "seen", (*at)->seen);
+		json_add_string(object, "wall", (*at)->wall);
+		add_words(object, "options", (*at)->options);
+		add_words(object, "control", (*at)->control);
+		json_add_string(object, "no_control", (*at)->no_control ? (*at)->no_control : "");
+		json_object_array_add(array, object);
+	}
+	puts(json_object_to_json_string_ext(array, JSON_C_TO_STRING_PRETTY |
+	                                                   JSON_C_TO_STRING_NOSLASHESCAPE));
+	return fflush(stdout) == 0 ? 0 : PROBE_ERROR;
+}
+
+/* ---- inside ---- */
+
+static int inside(const struct attack *attack, char *const words[])
+{
+	struct evidence evidence = {.text = ""};
+	enum outcome outcome;
+
+	puts(TRYING);
+	fflush(stdout);
+	outcome = attack->inside(words, &evidence);
+	printf("%s: %s\n", outcome_name((int)outcome), evidence.text);
+	return fflush(stdout) == 0 ? (int)outcome : PROBE_ERROR;
+}
+
+static int usage(void)
+{
+	fputs("usage: agentdock-probes list\n"
+	      "       agentdock-probes around ATTACK -- LAUNCHER...\n"
+	      "       agentdock-probes inside ATTACK [WORD...]\n",
+	      stderr);
+	return PROBE_ERROR;
+}
+
+int main(int argc, char *argv[])
+{
+	const struct attack *attack;
+
+	if (argc == 2 && strcmp(argv[1], "list") == 0)
+		return list();
+	if (argc < 3)
+		return usage();
+	attack = attack_find(argv[2]);
+	if (!attack) {
+		fprintf(stderr, "agentdock-probes: no attack %s; see agentdock-probes list\n",
+		        argv[2]);
+		return PROBE_ERROR;
+	}
+	if (strcmp(argv[1], "inside") == 0)
+		return inside(attack, argv + 3);
+	if (argc > 4 && strcmp(argv[1], "around") == 0 && strcmp(argv[3], "--") == 0)
+		return around(attack, argv + 4);
+	return usage();
+}
