@@ -7,6 +7,9 @@
  * All of them make one static program, agentdock-probes, which plays two parts:
  *
  *	agentdock-probes list                           the attacks, as JSON
+ *	agentdock-probes root DIR NAME                  on the host: makes the root file system for
+ *	                                                the attack in DIR, an empty directory
+ *	agentdock-probes workspace DIR NAME             the same for the workspace, if it wants one
  *	agentdock-probes around NAME -- LAUNCHER...     on the host: prepares what the attack needs
  *	                                                there, runs LAUNCHER with the words
  *	                                                /probe inside NAME [WORD...] appended, looks at
@@ -50,6 +53,14 @@ struct attack {
 	const char *const *control;
 	const char *no_control;
 	const char *const *options; /* more options of `agentdock run` that it needs; may be NULL */
+
+	/*
+	 * What the attack puts into the root file system, beside what root.c puts into each, and into
+	 * the directory that becomes the workspace; by descriptor. Each returns 0, or -1 with errno.
+	 * NULL: nothing of its own; without `workspace` the sandbox gets none.
+	 */
+	int (*root)(int rootfd);
+	int (*workspace)(int workspacefd);
 
 	/* Inside, as the command. ARGV are the WORDs of the host's half; ends with NULL. */
 	enum outcome (*inside)(char *const argv[], struct evidence *evidence);

@@ -68,6 +68,8 @@ static int list(void)
 		add_words(object, "options", (*at)->options);
 		add_words(object, "control", (*at)->control);
 		json_add_string(object, "no_control", (*at)->no_control ? (*at)->no_control : "");
+		json_add_bool(object, "root", (*at)->root);
+		json_add_bool(object, "workspace", (*at)->workspace);
 		json_object_array_add(array, object);
 	}
 	puts(json_object_to_json_string_ext(array, JSON_C_TO_STRING_PRETTY |
@@ -92,6 +94,8 @@ static int inside(const struct attack *attack, char *const words[])
 static int usage(void)
 {
 	fputs("usage: agentdock-probes list\n"
+	      "       agentdock-probes root DIR ATTACK\n"
+	      "       agentdock-probes workspace DIR ATTACK\n"
 	      "       agentdock-probes around ATTACK -- LAUNCHER...\n"
 	      "       agentdock-probes inside ATTACK [WORD...]\n",
 	      stderr);
@@ -101,20 +105,27 @@ static int usage(void)
 int main(int argc, char *argv[])
 {
 	const struct attack *attack;
+	const char *name;
 
 	if (argc == 2 && strcmp(argv[1], "list") == 0)
 		return list();
 	if (argc < 3)
 		return usage();
-	attack = attack_find(argv[2]);
+	name = argc == 4 && strcmp(argv[1], "inside") && strcmp(argv[1], "around") ? argv[3]
+	                                                                           : argv[2];
+	attack = attack_find(name);
 	if (!attack) {
 		fprintf(stderr, "agentdock-probes: no attack %s; see agentdock-probes list\n",
-		        argv[2]);
+		        name);
 		return PROBE_ERROR;
 	}
 	if (strcmp(argv[1], "inside") == 0)
 		return inside(attack, argv + 3);
 	if (argc > 4 && strcmp(argv[1], "around") == 0 && strcmp(argv[3], "--") == 0)
 		return around(attack, argv + 4);
+	if (argc == 4 && strcmp(argv[1], "root") == 0)
+		return make_root(attack, argv[2]);
+	if (argc == 4 && strcmp(argv[1], "workspace") == 0)
+		return make_workspace(attack, argv[2]);
 	return usage();
 }

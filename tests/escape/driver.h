@@ -17,4 +17,8 @@ const char *outcome_name(int outcome);
 /* The host's half: runs LAUNCHER (NULL-terminated), prints the verdict, returns its status. */
 int around(const struct attack *attack, char *const launcher[]);
 
+/* Fill the empty directory at PATH. Each returns 0, or PROBE_ERROR with a line on stderr. */
+int make_root(const struct attack *attack, const char *path);
+int make_workspace(const struct attack *attack, const char *path);
+
 #endif
