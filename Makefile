@@ -5,13 +5,14 @@
 # make bench      beside other runtimes, into docs/performance.md   make check-vm   those that cgroup v2 concerns, under it
 # make lint       clang-tidy, cppcheck, -fanalyzer, clang-format   make [un]install DESTDIR= PREFIX=
 # SANITIZE=1 builds with ASan and UBSan in build-asan/; CC=clang builds with clang in build-clang/. V=1 shows commands.
+# make fuzz       looks for inputs that break a parser, FUZZ_SECONDS=60 each; those found before are part of check
 # UNSAFE=1 builds in build-unsafe/ what can leave walls out, so that tests can show what each of them stops.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .SECONDARY:
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-6s %s\n' $(1) $(patsubst $(BUILD)/%,%,$@))
-.PHONY: all demo check check-vm bench unit-tests check-unit check-cli image arch lint install uninstall clean deps-build deps-demo deps-test deps-bench
+.PHONY: all demo check check-vm bench unit-tests check-unit check-cli image arch lint install uninstall clean deps-build deps-demo deps-test deps-bench deps-fuzz
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -92,7 +93,8 @@ $(BUILD)/agentdock-archive: $(call obj,$(ARC_SRC)) $(LIB)
 	$(Q)$(CC) $(LINK) -o $@ $^ -lseccomp -lcap -ljson-c -lnettle $(ARCHIVE_LIBS)
 
 # the attacks of agentdock audit: executed on roots without a library, so static and without a sanitizer in every build
-PROBE_OBJ := $(patsubst %,$(BUILD)/obj/probes/%.o,$(wildcard tests/escape/*.c base/*.c))
+PROBE_SRC ?= $(wildcard tests/escape/*.c)
+PROBE_OBJ := $(patsubst %,$(BUILD)/obj/probes/%.o,$(PROBE_SRC) $(wildcard base/*.c))
 $(BUILD)/obj/probes/%.c.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)
@@ -108,7 +110,7 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(LIB)
 
 -include $(wildcard $(BUILD)/obj/*/*.d $(BUILD)/obj/*/*/*.d $(BUILD)/obj/probes/*/*/*.d)
 
-deps-build deps-demo deps-test deps-bench: deps-%:
+deps-build deps-demo deps-test deps-bench deps-fuzz: deps-%:
 	@packaging/debian-packages $*
 
 # ---- use ----
@@ -155,7 +157,8 @@ $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/gen/seccomp_default.inc Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)
 	$(Q)$(CC) $(CFLAGS) $(LINK) -o $@ $<
+include tests/fuzz/fuzz.mk
 lint:
 	@tests/lint
 clean:
-	rm -rf build build-asan build-clang build-unsafe build-lint
+	rm -rf build build-asan build-clang build-unsafe build-lint build-fuzz

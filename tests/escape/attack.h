@@ -14,6 +14,9 @@
  *	                                                there, runs LAUNCHER with the words
  *	                                                /probe inside NAME [WORD...] appended, looks at
  *	                                                what became of it, prints the verdict as JSON
+ *	agentdock-probes bundle BUNDLE ID RUNTIME WORKSPACE --
+ *	                                                on the host: a LAUNCHER of what runs OCI
+ *	                                                bundles, with what `runc spec` says
  *	/probe inside NAME [WORD...]                    in the sandbox: tries the attack
  *
  * LAUNCHER is a sandbox's command line up to the argv (`agentdock run --image X --`), of whatever

@@ -97,35 +97,57 @@ static int usage(void)
 	      "       agentdock-probes root DIR ATTACK\n"
 	      "       agentdock-probes workspace DIR ATTACK\n"
 	      "       agentdock-probes around ATTACK -- LAUNCHER...\n"
+	      "       agentdock-probes bundle BUNDLE ID RUNTIME WORKSPACE -- LAUNCHED...\n"
 	      "       agentdock-probes inside ATTACK [WORD...]\n",
 	      stderr);
 	return PROBE_ERROR;
 }
 
+/* Which word of the command line is the attack's name, and how many there are at least. */
+static const struct part {
+	const char *word;
+	int name_at, argc_min;
+} parts[] = {
+	{"inside", 2, 3}, {"around", 2, 5}, {"root", 3, 4}, {"workspace", 3, 4}, {"bundle", 9, 10},
+};
+
+static const struct part *part_find(int argc, char *const argv[])
+{
+	for (size_t i = 0; argc > 1 && i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (strcmp(parts[i].word, argv[1]) == 0 && argc >= parts[i].argc_min)
+			return &parts[i];
+	return NULL;
+}
+
+static int play(const struct attack *attack, char *argv[])
+{
+	if (strcmp(argv[1], "inside") == 0)
+		return inside(attack, argv + 3);
+	if (strcmp(argv[1], "root") == 0)
+		return make_root(attack, argv[2]);
+	if (strcmp(argv[1], "workspace") == 0)
+		return make_workspace(attack, argv[2]);
+	if (strcmp(argv[1], "around") == 0 && strcmp(argv[3], "--") == 0)
+		return around(attack, argv + 4);
+	if (strcmp(argv[1], "bundle") == 0 && strcmp(argv[6], "--") == 0)
+		return run_bundle(attack, argv[2], argv[3], argv[4], argv[5], argv + 7);
+	return usage();
+}
+
 int main(int argc, char *argv[])
 {
+	const struct part *part = part_find(argc, argv);
 	const struct attack *attack;
-	const char *name;
 
 	if (argc == 2 && strcmp(argv[1], "list") == 0)
 		return list();
-	if (argc < 3)
+	if (!part)
 		return usage();
-	name = argc == 4 && strcmp(argv[1], "inside") && strcmp(argv[1], "around") ? argv[3]
-	                                                                           : argv[2];
-	attack = attack_find(name);
+	attack = attack_find(argv[part->name_at]);
 	if (!attack) {
 		fprintf(stderr, "agentdock-probes: no attack %s; see agentdock-probes list\n",
-		        name);
+		        argv[part->name_at]);
 		return PROBE_ERROR;
 	}
-	if (strcmp(argv[1], "inside") == 0)
-		return inside(attack, argv + 3);
-	if (argc > 4 && strcmp(argv[1], "around") == 0 && strcmp(argv[3], "--") == 0)
-		return around(attack, argv + 4);
-	if (argc == 4 && strcmp(argv[1], "root") == 0)
-		return make_root(attack, argv[2]);
-	if (argc == 4 && strcmp(argv[1], "workspace") == 0)
-		return make_workspace(attack, argv[2]);
-	return usage();
+	return play(attack, argv);
 }

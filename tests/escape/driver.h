@@ -5,7 +5,7 @@
 
 #include "tests/escape/attack.h"
 
-/* The exit status of `inside` and `around`: an outcome, or that there is none. */
+/* The exit status of `inside` is an outcome, or that there is none; 0 of all else that worked. */
 enum { PROBE_ERROR = 3 };
 
 /* The word for an outcome; "error" for PROBE_ERROR. */
@@ -14,11 +14,18 @@ const char *outcome_name(int outcome);
 /* The line that `inside` prints before it tries anything. */
 #define TRYING "trying"
 
-/* The host's half: runs LAUNCHER (NULL-terminated), prints the verdict, returns its status. */
+/* The host's half: runs LAUNCHER (NULL-terminated), prints the verdict, whatever it is. */
 int around(const struct attack *attack, char *const launcher[]);
 
 /* Fill the empty directory at PATH. Each returns 0, or PROBE_ERROR with a line on stderr. */
 int make_root(const struct attack *attack, const char *path);
 int make_workspace(const struct attack *attack, const char *path);
+
+/*
+ * A launcher: `RUNTIME run --bundle BUNDLE ID` with ARGV as the command, where BUNDLE has the
+ * directory rootfs and WORKSPACE ("" for none) is mounted at /workspace. Returns the exit status.
+ */
+int run_bundle(const struct attack *attack, const char *bundle, const char *id, const char *runtime,
+               const char *workspace, char *const argv[]);
 
 #endif
