@@ -3,6 +3,7 @@
 #include "runtime/channel.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -38,6 +39,29 @@ int channel_send(int socketfd, const struct channel_message *message, int fd, st
 	return 0;
 }
 
+/* *FD becomes the first descriptor beside a message; true when no other came or was lost. */
+static bool take_descriptor(struct msghdr *header, int *fd)
+{
+	bool alone = !(header->msg_flags & MSG_CTRUNC);
+
+	for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(header); cmsg; cmsg = CMSG_NXTHDR(header, cmsg)) {
+		size_t end = cmsg->cmsg_len - CMSG_LEN(0);
+
+		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = 0; at + sizeof *fd <= end; at += sizeof *fd) {
+			scoped_fd came = -1;
+
+			memcpy(&came, CMSG_DATA(cmsg) + at, sizeof came);
+			if (*fd < 0)
+				*fd = take_fd(&came);
+			else
+				alone = false;
+		}
+	}
+	return alone;
+}
+
 int channel_receive(int socketfd, struct channel_message *message, int *fd, struct err *e)
 {
 	union control control = {0};
@@ -53,20 +77,24 @@ int channel_receive(int socketfd, struct channel_message *message, int *fd, stru
 
 	memset(message, 0, sizeof *message);
 	*fd = -1;
+	/* A reset is told once, before what was sent: the other side went without reading our last. */
 	do
 		length = recvmsg(socketfd, &header, MSG_CMSG_CLOEXEC);
-	while (length < 0 && errno == EINTR);
+	while (length < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (length < 0)
 		return err_sys(e, "listening to the other side of the sandbox");
 
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&header);
-	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS &&
-	    cmsg->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(&received, CMSG_DATA(cmsg), sizeof received);
+	/* padding makes room for two, and a message may bring as many as fit */
+	if (!take_descriptor(&header, &received))
+		return err_set(e, EPROTO,
+		               "a message with more than one descriptor from inside the "
+		               "sandbox");
 	if (length == 0)
 		return 0;
-	if (length != sizeof *message && length != sizeof(struct init_message))
-		return err_set(e, EPROTO, "a message of %zd bytes from inside the sandbox", length);
+	if ((header.msg_flags & MSG_TRUNC) ||
+	    (length != sizeof *message && length != sizeof(struct init_message)))
+		return err_set(e, EPROTO, "a message of %zd bytes%s from inside the sandbox",
+		               length, header.msg_flags & MSG_TRUNC ? " and more" : "");
 	*fd = take_fd(&received);
 	return 1;
 }
