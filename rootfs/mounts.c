@@ -117,6 +117,17 @@ int mount_target(int rootfd, const char *path, struct err *e)
 	return fd >= 0 ? fd : walk(rootfd, path, e);
 }
 
+int mount_move(int fromfd, int rootfd, const char *path, struct err *e)
+{
+	scoped_fd mountfd = file_open2(fromfd, path, O_PATH | O_DIRECTORY, 0, BENEATH_ROOT, e);
+	scoped_fd targetfd = -1;
+
+	TRY(mountfd);
+	targetfd = mount_target(rootfd, path, e);
+	TRY(targetfd);
+	return detached_attach(mountfd, targetfd, path, "the new root", e);
+}
+
 /* ---- tmpfs ---- */
 
 int tmpfs_attach(int rootfd, const struct tmpfs_mount *tmpfs, struct err *e)

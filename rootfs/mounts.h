@@ -54,10 +54,21 @@ struct tmpfs_mount {
 	bool exec;           /* otherwise noexec; always nosuid,nodev */
 };
 
-/* /dev from DEVICESFD, devpts (own instance, max= set), /dev/shm, /dev/mqueue. */
+/*
+ * What does not depend on the image: it can be made in the present root, whose directories it covers
+ * in this mount namespace only, while the new root is assembled, and be moved there (mount_move).
+ *
+ * /dev from DEVICESFD, devpts (own instance, max= set), /dev/shm, /dev/mqueue.
+ */
 int devices_attach(int rootfd, int devicesfd, uint64_t shm_bytes, struct err *e);
 int proc_attach(int rootfd, struct err *e);
 int tmpfs_attach(int rootfd, const struct tmpfs_mount *tmpfs, struct err *e);
+
+/*
+ * Moves the mount at PATH beneath FROMFD to PATH beneath ROOTFD, with all that is mounted on it.
+ * FROMFD may be the root of the present mount namespace while another is attached over it.
+ */
+int mount_move(int fromfd, int rootfd, const char *path, struct err *e);
 
 /*
  * Hides and write-protects the parts of /proc that concern the host (runtime-spec's maskedPaths and

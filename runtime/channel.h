@@ -12,12 +12,15 @@
 
 #include "base/err.h"
 #include "fleet/report.h"
+#include "rootfs/disk.h"
 
 enum channel_kind {
 	CHANNEL_GO = 1, /* outside: my half of ROW is done */
 	CHANNEL_AT,     /* inside: I am at ROW, which waits for this */
 	CHANNEL_FAILED, /* inside: ROW failed: error, fault; nothing follows */
 	CHANNEL_READY, /* inside: exec is next; times of the rows, the seccomp listener beside it */
+	CHANNEL_DISK,  /* the disk's maker: here it is, its mount beside it; its image, if it has
+	                  one, comes with a second such message */
 };
 
 /* Whose fault a failed row is. */
@@ -38,6 +41,7 @@ struct channel_message {
 	union {
 		struct err error;
 		uint32_t row_us[REPORT_ROWS_MAX];
+		struct disk disk; /* its descriptors are the sender's, of no use here */
 	};
 };
 

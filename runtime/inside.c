@@ -100,13 +100,11 @@ INSIDE(bring_up_loopback)
 	return loopback_up(e);
 }
 
-INSIDE(attach_root)
+INSIDE(become_root)
 {
 	if (in->sandbox->identity.user_namespace)
 		TRY(identity_become_root(e));
-	TRY(tie_to_outside(in, e));
-	in->rootfd = take_fd(&in->receivedfd);
-	return root_attach(in->rootfd, e);
+	return tie_to_outside(in, e);
 }
 
 INSIDE(cgroup_namespace)
@@ -134,19 +132,30 @@ static int blame_image(struct inside *in, const struct err *e)
 
 INSIDE(attach_proc)
 {
-	return proc_attach(in->rootfd, e) < 0 ? blame_image(in, e) : 0;
+	in->hostrootfd = file_open(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0, e);
+	TRY(in->hostrootfd);
+	return proc_attach(in->hostrootfd, e);
 }
 
 INSIDE(attach_devices)
 {
-	if (devices_attach(in->rootfd, in->sandbox->devicesfd, SHM_BYTES, e) < 0)
-		return blame_image(in, e);
-	return 0;
+	return devices_attach(in->hostrootfd, in->sandbox->devicesfd, SHM_BYTES, e);
 }
 
 INSIDE(mask_proc)
 {
-	return proc_mask(in->rootfd, e);
+	return proc_mask(in->hostrootfd, e);
+}
+
+INSIDE(attach_root)
+{
+	in->rootfd = take_fd(&in->receivedfd);
+	TRY(root_attach(in->rootfd, e));
+	if (mount_move(in->hostrootfd, in->rootfd, "/proc", e) < 0 ||
+	    mount_move(in->hostrootfd, in->rootfd, "/dev", e) < 0)
+		return blame_image(in, e);
+	close_fd(&in->hostrootfd);
+	return 0;
 }
 
 INSIDE(attach_tmpfs)

@@ -40,6 +40,8 @@ struct sandbox {
 	int labelfd;
 
 	struct cgroup cgroup;
+	int diskfd; /* what the process that makes the disk says, while it does */
+	pid_t disk_maker;
 	struct disk disk;
 	int layerfds[IMAGE_LAYERS_MAX], lockfds[IMAGE_LAYERS_MAX];
 	int layers_count;
@@ -76,6 +78,7 @@ struct inside {
 	const struct sandbox_spec *spec;
 	int channelfd;
 	int receivedfd; /* came with the last GO */
+	int hostrootfd; /* the host's root, as long as it is in sight */
 	int rootfd;     /* the new root */
 	int listenerfd; /* of the seccomp filter, on its way outside */
 	int landlock_abi;
@@ -131,8 +134,8 @@ int workspace_first_cause(struct sandbox *sandbox, struct err *e);
 OUTSIDE(claim_label);
 OUTSIDE(make_cgroup);
 OUTSIDE(set_limits);
-OUTSIDE(make_disk);
-OUTSIDE(make_workspace);
+OUTSIDE(start_disk);
+OUTSIDE(take_disk);
 OUTSIDE(open_layers);
 OUTSIDE(make_devices);
 OUTSIDE(open_streams);
@@ -149,6 +152,7 @@ INSIDE(session_keyring);
 INSIDE(private_mounts);
 INSIDE(set_hostname);
 INSIDE(bring_up_loopback);
+INSIDE(become_root);
 INSIDE(attach_root);
 INSIDE(cgroup_namespace);
 INSIDE(attach_proc);

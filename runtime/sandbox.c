@@ -32,6 +32,7 @@ static void each_descriptor(struct sandbox *sandbox, void (*act)(int *fd))
 		&sandbox->archiverfd,   &sandbox->packfd,           &sandbox->pack_resultfd,
 		&sandbox->channelfd,    &sandbox->inside_channelfd, &sandbox->pidfd,
 		&sandbox->procfd,       &sandbox->rootfd,           &sandbox->listenerfd,
+		&sandbox->diskfd,
 	};
 
 	for (size_t i = 0; i < sizeof descriptors / sizeof *descriptors; i++)
@@ -61,6 +62,7 @@ static void sandbox_init(struct sandbox *sandbox, struct sandbox_host *host,
 		.labelfd = -1,
 		.pid = -1,
 		.packer = -1,
+		.disk_maker = -1,
 	};
 	each_descriptor(sandbox, mark_closed);
 	cgroup_init(&sandbox->cgroup);
@@ -90,6 +92,7 @@ static int end_processes(struct sandbox *sandbox, bool finished, struct err *e)
 	int r = 0;
 
 	reap_child(&sandbox->packer, true);
+	reap_child(&sandbox->disk_maker, true);
 	if (sandbox->pid > 0 && !finished)
 		kill(sandbox->pid, SIGKILL);
 	if (sandbox->cgroup.v2fd >= 0 && !finished)

@@ -36,6 +36,8 @@ static bool wants_read_only(const struct sandbox_spec *spec)
 const struct step score[] = {
 	/* name                  outside         inside               only when      */
 	{ "label",               claim_label,    NULL,                NULL            },
+	/* in a process of its own, for it waits for the kernel more than it works; "disk" takes it */
+	{ "start disk",          start_disk,     NULL,                NULL            },
 	{ "cgroup",              make_cgroup,    NULL,                NULL            },
 	{ "limits",              set_limits,     NULL,                NULL            },
 	{ "device nodes",        make_devices,   NULL,                NULL            },
@@ -44,10 +46,6 @@ const struct step score[] = {
 	{ "pack workspace",      start_packing,  NULL,                wants_workspace },
 	{ "clone",               clone_inside,   NULL,                NULL            },
 	/* from here to "root" both sides work at the same time */
-	{ "user ids",            map_ids,        NULL,                NULL            },
-	{ "disk",                make_disk,      NULL,                NULL            },
-	{ "workspace",           make_workspace, NULL,                NULL            },
-	{ "layers",              open_layers,    NULL,                NULL            },
 	{ "cgroup membership",   NULL,           join_cgroup,         NULL            },
 	{ "namespaces",          NULL,           make_namespaces,     NULL            },
 	{ "session",             NULL,           new_session,         NULL            },
@@ -55,21 +53,25 @@ const struct step score[] = {
 	{ "private mounts",      NULL,           private_mounts,      NULL            },
 	{ "hostname",            NULL,           set_hostname,        NULL            },
 	{ "loopback",            NULL,           bring_up_loopback,   NULL            },
-	{ "root",                assemble_root,  attach_root,         NULL            },
+	{ "user ids",            map_ids,        become_root,         NULL            },
 	/* after "cgroup membership": the namespace's root is the group we are in */
 	{ "cgroup namespace",    NULL,           cgroup_namespace,    NULL            },
+	/* /proc and /dev are made in the host's places, which only we see, and moved by "root" */
 	{ "proc",                NULL,           attach_proc,         NULL            },
 	{ "devices",             NULL,           attach_devices,      NULL            },
 	/* after "devices": covers files with the null device of our own /dev */
 	{ "masked paths",        NULL,           mask_proc,           NULL            },
+	{ "bounding set",        NULL,           drop_bounding,       NULL            },
+	{ "securebits",          NULL,           lock_securebits,     NULL            },
+	{ "layers",              open_layers,    NULL,                NULL            },
+	{ "disk",                take_disk,      NULL,                NULL            },
+	{ "root",                assemble_root,  attach_root,         NULL            },
 	{ "tmpfs mounts",        NULL,           attach_tmpfs,        wants_tmpfs     },
 	{ "pivot",               NULL,           pivot,               NULL            },
 	{ "account",             NULL,           ensure_account,      NULL            },
 	{ "unpack workspace",    NULL,           unpack_workspace,    wants_workspace },
 	{ "read-only root",      NULL,           read_only_root,      wants_read_only },
-	/* from here on each row takes something away; unpack_workspace plays them for its child too */
-	{ "bounding set",        NULL,           drop_bounding,       NULL            },
-	{ "securebits",          NULL,           lock_securebits,     NULL            },
+	/* from here on each row takes the process something away; unpack_workspace plays them for its child too */
 	{ "user",                NULL,           become_user,         NULL            },
 	{ "capabilities",        NULL,           drop_capabilities,   NULL            },
 	{ "no new privileges",   NULL,           no_new_privs,        NULL            },
@@ -98,8 +100,7 @@ int score_rows(void)
 
 static bool wanted(int row, const struct sandbox_spec *spec)
 {
-	return (!score[row].wanted || score[row].wanted(spec)) &&
-	       !unsafe_without(score[row].name);
+	return (!score[row].wanted || score[row].wanted(spec)) && !unsafe_without(score[row].name);
 }
 
 static int row_named(int (*inside)(struct inside *, struct err *))
@@ -333,6 +334,7 @@ _Noreturn void score_play_inside(const struct sandbox *sandbox)
 		.spec = sandbox->spec,
 		.channelfd = sandbox->inside_channelfd,
 		.receivedfd = -1,
+		.hostrootfd = -1,
 		.rootfd = -1,
 		.listenerfd = -1,
 	};
@@ -358,7 +360,7 @@ _Noreturn void score_play_inside(const struct sandbox *sandbox)
 
 int score_drop(struct inside *in, struct err *e)
 {
-	for (int row = row_named(drop_bounding); row <= row_named(no_new_privs); row++)
+	for (int row = row_named(become_user); row <= row_named(no_new_privs); row++)
 		TRY(score[row].inside(in, e));
 	return 0;
 }
