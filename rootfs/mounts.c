@@ -18,6 +18,7 @@
 
 #include "base/files.h"
 #include "base/scoped.h"
+#include "base/unsafe.h"
 #include "rootfs/detached.h"
 
 static const uint64_t tmpfs_bytes_default = 64 << 20, page_bytes = 4096;
@@ -69,13 +70,14 @@ static int make_directory(int parentfd, const char *name, struct err *e)
 
 static int step_into(int parentfd, const char *name, struct err *e)
 {
+	uint64_t beneath = unsafe_without("mount targets") ? 0 : BENEATH_ROOT;
 	int flags = O_PATH | O_DIRECTORY;
-	int fd = file_open2(parentfd, name, flags, 0, BENEATH_ROOT, e);
+	int fd = file_open2(parentfd, name, flags, 0, beneath, e);
 
 	if (fd != -ENOENT)
 		return fd;
 	TRY(make_directory(parentfd, name, e));
-	return file_open2(parentfd, name, flags, 0, BENEATH_ROOT, e);
+	return file_open2(parentfd, name, flags, 0, beneath, e);
 }
 
 /* Walks PATH and makes what it lacks. */
@@ -165,7 +167,7 @@ int root_pivot(int rootfd, struct err *e)
 	/* The old root lands on top of the new one, from where it is taken off (pivot_root(2)). */
 	if (syscall(SYS_pivot_root, ".", ".") < 0)
 		return err_sys(e, "pivot_root");
-	if (umount2(".", MNT_DETACH) < 0)
+	if (!unsafe_without("detached root") && umount2(".", MNT_DETACH) < 0)
 		return err_sys(e, "detaching the host's root");
 	if (chdir("/") < 0)
 		return err_sys(e, "entering the sandbox's root");
