@@ -20,6 +20,7 @@ int cmd_run(int argc, char **argv);    /* cli/run.c */
 int cmd_image(int argc, char **argv);  /* cli/image.c */
 int cmd_doctor(int argc, char **argv); /* cli/doctor.c */
 int cmd_gc(int argc, char **argv);     /* cli/gc.c */
+int cmd_audit(int argc, char **argv);  /* cli/audit.c */
 
 /* The value of a variable of the environment; FALLBACK where it is not set, or empty. */
 const char *cli_setting(const char *variable, const char *fallback);

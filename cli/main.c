@@ -26,6 +26,7 @@ static const struct command commands[] = {
 	{"image", cmd_image, "import, list and remove root file systems"},
 	{"gc", cmd_gc, "remove unused layers and what dead sandboxes left"},
 	{"doctor", cmd_doctor, "what this host can enforce, and how to get what is missing"},
+	{"audit", cmd_audit, "try known attacks here, and say which wall held"},
 	{"help", cmd_help, "explain a command"},
 	{"version", cmd_version, "print the version"},
 };
