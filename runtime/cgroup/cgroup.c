@@ -254,25 +254,30 @@ int cgroup_freeze(const struct cgroup *cgroup, bool frozen, struct err *e)
 	return -e->code;
 }
 
-/* Is PID's v2 group CGROUP or below it? Both may be shown below the same longer prefix. */
-static bool is_member(const struct cgroup *cgroup, int pid)
+bool group_is_named(char *text, const char *path)
 {
-	char file[32], text[CONTROL_TEXT_SIZE], *line, *at;
-	size_t length = strlen(cgroup->path);
+	size_t length = strlen(path);
+	char *line, *at;
 
-	snprintf(file, sizeof file, "/proc/%d/cgroup", pid);
-	if (control_read(AT_FDCWD, file, text, sizeof text) < 0)
-		return false;
 	line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
 	if (!line)
 		return false;
 	line += *line == '\n';
 	line[strcspn(line, "\n")] = '\0';
 	at = line;
-	while ((at = strstr(at + 1, cgroup->path)))
+	while ((at = strstr(at + 1, path)))
 		if (at[-1] == '/' && (at[length] == '/' || at[length] == '\0'))
 			return true;
 	return false;
+}
+
+static bool is_member(const struct cgroup *cgroup, int pid)
+{
+	char file[32], text[CONTROL_TEXT_SIZE];
+
+	snprintf(file, sizeof file, "/proc/%d/cgroup", pid);
+	return control_read(AT_FDCWD, file, text, sizeof text) >= 0 &&
+	       group_is_named(text, cgroup->path);
 }
 
 /* A pid of the list may be another process by now: the pidfd pins one, which is then looked at. */

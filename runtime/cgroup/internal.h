@@ -85,6 +85,19 @@ int controller_enable(const struct cgroup *cgroup, int controller, struct err *e
 /* What stands in for cgroup.kill on kernels before 5.14. */
 int cgroup_kill_each(const struct cgroup *cgroup, struct err *e);
 
+/* Does TEXT, the content of /proc/PID/cgroup, name the v2 group PATH, or one below it? Both may be
+ * shown below the same longer prefix. TEXT is cut at the end of that line. */
+bool group_is_named(char *text, const char *path);
+
+/* ---- probe.c ---- */
+
+/*
+ * Notes in HOST the hierarchies that TEXT, the content of mountinfo, names; TEXT is cut up. A mount
+ * whose root is not "/" shows only a part of its hierarchy; it is taken where there is no WHOLE one
+ * (containers bind theirs so). Returns 1 when there are mounts of the other kind.
+ */
+int mounts_note(struct cgroup_host *host, char *text, bool whole, struct err *e);
+
 /* ---- hybrid.c ---- */
 
 extern const struct limit_row hybrid_limits[];

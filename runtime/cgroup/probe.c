@@ -106,17 +106,11 @@ static void note_mount(struct cgroup_host *host, const struct mount_line *mount)
 	}
 }
 
-/* A mount whose root is not "/" shows only a part of its hierarchy; it is taken where there is no
- * whole one (containers bind theirs so). Returns 1 when there are mounts of the other kind. */
-static int read_mounts(struct cgroup_host *host, bool whole, struct err *e)
+int mounts_note(struct cgroup_host *host, char *text, bool whole, struct err *e)
 {
-	scoped_mem char *text = NULL;
-	char *next;
-	size_t length;
+	char *next = text;
 	int others = 0;
 
-	TRY(file_read_all(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_MOST, &text, &length, e));
-	next = text;
 	while (next && *next) {
 		char *line = strsep(&next, "\n");
 		struct mount_line mount;
@@ -133,6 +127,15 @@ static int read_mounts(struct cgroup_host *host, bool whole, struct err *e)
 			others = 1;
 	}
 	return others;
+}
+
+static int read_mounts(struct cgroup_host *host, bool whole, struct err *e)
+{
+	scoped_mem char *text = NULL;
+	size_t length;
+
+	TRY(file_read_all(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_MOST, &text, &length, e));
+	return mounts_note(host, text, whole, e);
 }
 
 /* The root group has neither file, and there may be no other; both came to every configuration of
