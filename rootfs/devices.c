@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/scoped.h"
+#include "base/unsafe.h"
 #include "rootfs/detached.h"
 #include "rootfs/mounts.h"
 
@@ -93,7 +94,9 @@ static int pts_attach(int rootfd, struct err *e)
 		{.key = "ptmxmode", .text = "0666"}, {.key = "mode", .text = "0620"},
 		{.key = "gid", .text = "5"},         {.key = "max", .text = "256"},
 	};
-	scoped_fd fd = detached_mount("devpts", options, COUNT(options),
+	/* "max" is the last */
+	size_t count = COUNT(options) - (unsafe_without("pty limit") ? 1 : 0);
+	scoped_fd fd = detached_mount("devpts", options, count,
 	                              MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, e);
 
 	return attach_at(rootfd, "/dev/pts", fd, e);

@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/scoped.h"
+#include "base/unsafe.h"
 
 /* Kernel 6.3; the headers of Debian 12 are 6.1. */
 #ifndef MFD_EXEC
@@ -56,7 +57,7 @@ int init_memfd(struct err *e)
 	if (fd < 0)
 		return -e->code;
 	TRY(fd_write_all(fd, agentdock_init_image, agentdock_init_image_bytes, e));
-	if (fchmod(fd, 0111) < 0)
+	if (fchmod(fd, unsafe_without("unreadable pid 1") ? 0555 : 0111) < 0)
 		return err_sys(e, "making the file in memory of the sandbox's pid 1 executable");
 	TRY(seal(fd, e));
 	return take_fd(&fd);
