@@ -19,7 +19,7 @@
 #include "base/scoped.h"
 #include "tests/escape/try.h"
 
-enum { FIRST_FD = 3, LAST_FD = 64 };
+enum { FIRST_FD = 3, LEAKED_NET = 44, LEAKED_MNT, LAST_FD = 64 };
 
 static const struct {
 	unsigned long flag;
@@ -32,8 +32,11 @@ static const struct {
 
 static int before(const char *words[8], struct evidence *evidence)
 {
+	scoped_fd net = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	scoped_fd mnt = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+
 	(void)words;
-	if (open("/proc/self/ns/net", O_RDONLY) < 0 || open("/proc/self/ns/mnt", O_RDONLY) < 0) {
+	if (dup2(net, LEAKED_NET) < 0 || dup2(mnt, LEAKED_MNT) < 0) {
 		verdict(evidence, ABSENT, "leaving namespaces open: %s", strerrorname_np(errno));
 		return -1;
 	}
