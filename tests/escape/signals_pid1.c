@@ -106,8 +106,10 @@ static enum outcome inside(char *const argv[], struct evidence *evidence)
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
 	send_each_way(pid, SIGSTOP);
-	if (state_of(pid) == 'T')
-		return verdict(evidence, BROKEN, "process %d of the runtime is stopped", pid);
+	if (state_of(pid) == 'T') {
+		kill(pid, SIGCONT); /* else the launcher waits for us for ever */
+		return verdict(evidence, BROKEN, "process %d of the runtime was stopped", pid);
+	}
 	send_each_way(pid, SIGKILL);
 	for (int signo = 1; signo <= SIGNALS; signo++)
 		if (signo != SIGKILL && signo != SIGSTOP && signo != 32 && signo != 33)

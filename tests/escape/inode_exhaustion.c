@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The host's inodes: empty files, directories, links, FIFOs, sockets, of which millions take next to
+ * no bytes. A file system whose inodes are used up takes no new file, however empty it is. The
+ * sandbox's own has 500 here; each attempt wants 2000 at once.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/scoped.h"
+#include "tests/escape/attack.h"
+#include "tests/escape/tally.h"
+
+enum { WANTED = 2000 };
+
+static int make_file(const char *name)
+{
+	scoped_fd fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -1 : 0;
+}
+
+static int make_directory(const char *name)
+{
+	return mkdir(name, 0700);
+}
+
+static int make_link(const char *name)
+{
+	return symlink("nowhere", name);
+}
+
+static int make_fifo(const char *name)
+{
+	return mkfifo(name, 0600);
+}
+
+static int make_socket(const char *name)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	scoped_fd fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", name);
+	return fd < 0 ? -1 : bind(fd, (struct sockaddr *)&address, sizeof(address));
+}
+
+static int make_many(int (*make)(const char *name))
+{
+	int count = 0, code = 0;
+	char name[16];
+
+	while (count < WANTED && code == 0) {
+		snprintf(name, sizeof(name), "many-%d", count);
+		code = code_of(make(name));
+		count += code == 0;
+	}
+	while (count-- > 0) {
+		snprintf(name, sizeof(name), "many-%d", count);
+		if (unlink(name) < 0)
+			rmdir(name);
+	}
+	return code;
+}
+
+/* Without a name each, held open. */
+static int make_nameless(void)
+{
+	int fds[WANTED], count = 0, code = 0;
+
+	while (count < WANTED && code == 0) {
+		fds[count] = open(".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+		code = code_of(fds[count]);
+		count += code == 0;
+	}
+	while (count > 0)
+		close(fds[--count]);
+	return code;
+}
+
+static enum outcome inside(char *const argv[], struct evidence *evidence)
+{
+	struct tally tally = {0};
+
+	(void)argv;
+	tally_add(&tally, "files", make_many(make_file));
+	tally_add(&tally, "directories", make_many(make_directory));
+	tally_add(&tally, "symbolic links", make_many(make_link));
+	tally_add(&tally, "FIFOs", make_many(make_fifo));
+	tally_add(&tally, "sockets", make_many(make_socket));
+	tally_add(&tally, "nameless files", make_nameless());
+	return tally_verdict(&tally, evidence);
+}
+
+ATTACK(inode_exhaustion) = {
+	.name = "inode_exhaustion",
+	.what = "use up the inodes of the host's file system",
+	.seen = "CI hosts whose caches of small files were full at a tenth of their bytes",
+	.wall = "a file system of its own, limited in inodes",
+	.options = WORDS("--inodes", "500"),
+	.control = WORDS("--inodes", "200000"),
+	.inside = inside,
+};

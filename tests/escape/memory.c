@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory, in every form that a kernel forgot to charge at some time: pages of one's own, files in
+ * memory, /dev/shm, what waits in pipes and sockets, page tables (each was a way past a memory limit
+ * once; the buffers of sockets are counted apart by cgroup v1). The limit is 40 MiB, each attempt
+ * wants to hold 60 MiB, in a process of its own. All of it is charged to the sandbox, which is
+ * refused or killed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/escape/attack.h"
+#include "tests/escape/tally.h"
+
+enum {
+	WANTED = 60 << 20,
+	CHUNK = 65536,
+	PIPE_BYTES = 1 << 20, /* what anybody may make of a pipe, until all of them hold too much */
+	DESCRIPTORS = 3800,
+	TABLE_COVERS = 2 << 20, /* by one page of page table */
+	PAGE = 4096,
+};
+
+static char chunk[CHUNK];
+
+static int own_pages(const void *unused)
+{
+	char *memory = mmap(NULL, WANTED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+	                    0);
+
+	(void)unused;
+	if (memory == MAP_FAILED)
+		return errno;
+	memset(memory, 1, WANTED);
+	return 0;
+}
+
+static int shared_pages(const void *unused)
+{
+	char *memory = mmap(NULL, WANTED, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+	                    0);
+
+	(void)unused;
+	if (memory == MAP_FAILED)
+		return errno;
+	memset(memory, 1, WANTED);
+	return 0;
+}
+
+static int fill_file(int fd)
+{
+	if (fd < 0)
+		return errno;
+	for (size_t done = 0; done < WANTED; done += CHUNK) {
+		ssize_t written = write(fd, chunk, CHUNK);
+
+		if (written != CHUNK)
+			return written < 0 ? errno : ENOSPC;
+	}
+	return 0;
+}
+
+static int file_in_memory(const void *unused)
+{
+	(void)unused;
+	return fill_file(memfd_create("attack", MFD_CLOEXEC));
+}
+
+/* Without a name, so that nothing is left of it. */
+static int shm(const void *unused)
+{
+	(void)unused;
+	return fill_file(open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+}
+
+/* Writes until nothing more goes in; how much did. */
+static size_t stuff(int fd)
+{
+	size_t total = 0;
+	ssize_t written;
+
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	while ((written = write(fd, chunk, CHUNK)) > 0)
+		total += (size_t)written;
+	return total;
+}
+
+static int pipes(const void *unused)
+{
+	size_t total = 0;
+	int ends[2];
+
+	(void)unused;
+	for (int open = 0; open < DESCRIPTORS && total < WANTED; open += 2) {
+		if (pipe2(ends, O_CLOEXEC) < 0)
+			return errno;
+		fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES);
+		total += stuff(ends[1]);
+	}
+	return total < WANTED ? EMFILE : 0;
+}
+
+static int sockets(const void *unused)
+{
+	size_t total = 0;
+	int pair[2];
+
+	(void)unused;
+	for (int open = 0; open < DESCRIPTORS && total < WANTED; open += 2) {
+		if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair) < 0)
+			return errno;
+		total += stuff(pair[0]);
+	}
+	return total < WANTED ? EMFILE : 0;
+}
+
+/* One page of zeroes for each page of page table: only the tables are new memory. */
+static int page_tables(const void *unused)
+{
+	size_t length = (size_t)WANTED / PAGE * TABLE_COVERS;
+	volatile char *memory = mmap(NULL, length, PROT_READ,
+	                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char sum = 0;
+
+	(void)unused;
+	if (memory == MAP_FAILED || madvise((void *)(uintptr_t)memory, length, MADV_NOHUGEPAGE) < 0)
+		return errno;
+	for (size_t at = 0; at < length; at += TABLE_COVERS)
+		sum |= memory[at];
+	return sum;
+}
+
+static enum outcome inside(char *const argv[], struct evidence *evidence)
+{
+	struct tally tally = {0};
+
+	(void)argv;
+	memset(chunk, 1, sizeof(chunk));
+	tally_add(&tally, "own pages", try_apart(own_pages, NULL));
+	tally_add(&tally, "shared pages", try_apart(shared_pages, NULL));
+	tally_add(&tally, "a file in memory", try_apart(file_in_memory, NULL));
+	tally_add(&tally, "/dev/shm", try_apart(shm, NULL));
+	tally_add(&tally, "pipes", try_apart(pipes, NULL));
+	tally_add(&tally, "sockets", try_apart(sockets, NULL));
+	tally_add(&tally, "page tables", try_apart(page_tables, NULL));
+	return tally_verdict(&tally, evidence);
+}
+
+ATTACK(memory) = {
+	.name = "memory",
+	.what = "hold more memory than the limit, in a form that is not counted",
+	.seen = "cgroup-v1/memory.txt (kernel memory, tcp apart); CVE-2013-4312 (descriptors in "
+                "flight)",
+	.wall = "memory.max, which everything is charged to",
+	.options = WORDS("--memory", "40m"),
+	.control = WORDS("--memory", "1g"),
+	.inside = inside,
+};
