@@ -10,10 +10,8 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,27 +20,21 @@
 
 #define MARK "this file is on the host\n"
 
-static char marker[] = "/tmp/agentdock-probe-XXXXXX";
 static const char *host_path; /* inside: what the host's half made */
 
 static int before(const char *words[8], struct evidence *evidence)
 {
-	scoped_fd fd = mkostemp(marker, O_CLOEXEC);
+	static char marker[64];
+	const char *directory;
+	scoped_fd fd = try_host_directory(&directory);
 
-	if (fd < 0 || fchmod(fd, 0644) < 0 || write(fd, MARK, strlen(MARK)) < 0) {
-		verdict(evidence, ABSENT, "%s: %s", marker, strerror(errno));
+	if (fd < 0 || try_write_file(fd, "marker", MARK, 0644) < 0) {
+		verdict(evidence, ABSENT, "a file on the host: %s", strerror(errno));
 		return -1;
 	}
+	snprintf(marker, sizeof(marker), "%s/marker", directory);
 	words[0] = marker;
 	return 0;
-}
-
-static enum outcome after(enum outcome said, int status, struct evidence *evidence)
-{
-	(void)status;
-	(void)evidence;
-	unlink(marker);
-	return said;
 }
 
 /* From BASE, a path with a number of "..": does it lead to the file of the host? */
@@ -135,5 +127,4 @@ ATTACK(chroot_escape) = {
 	.control = WORDS(WITHOUT("detached root"), WITHOUT("landlock")),
 	.before = before,
 	.inside = inside,
-	.after = after,
 };

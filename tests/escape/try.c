@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/scoped.h"
 
 struct tries *tries_new(void)
@@ -208,4 +209,39 @@ bool try_reads(int fd, const char *expected)
 
 	return length <= sizeof(data) && pread(fd, data, length, 0) == (ssize_t)length &&
 	       memcmp(data, expected, length) == 0;
+}
+
+/* ---- on the host ---- */
+
+static char host_directory[] = "/tmp/agentdock-probe-XXXXXX";
+static pid_t host_directory_owner;
+
+/* Not in a child, which inherits what is registered. */
+static void remove_host_directory(void)
+{
+	struct err ignored;
+
+	if (getpid() == host_directory_owner)
+		tree_remove(AT_FDCWD, host_directory, &ignored);
+}
+
+int try_host_directory(const char **path)
+{
+	if (!mkdtemp(host_directory))
+		return -1;
+	host_directory_owner = getpid();
+	*path = host_directory;
+	if (atexit(remove_host_directory) != 0 || chmod(host_directory, 0755) < 0)
+		return -1;
+	return open(host_directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+int try_write_file(int dirfd, const char *name, const char *text, mode_t mode)
+{
+	size_t length = strlen(text);
+	scoped_fd fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	if (fd < 0 || write(fd, text, length) != (ssize_t)length)
+		return -1;
+	return fchmod(fd, mode);
 }

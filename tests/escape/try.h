@@ -8,6 +8,7 @@
 #define TESTS_ESCAPE_TRY_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "tests/escape/attack.h"
 
@@ -49,6 +50,15 @@ const char *try_directory(void);
 
 /* Does what FD leads to begin with EXPECTED, of at most 256 bytes? */
 bool try_reads(int fd, const char *expected);
+
+/*
+ * On the host: a new directory that others can enter; *PATH (static) is where. It is removed, with
+ * what is in it, when this process ends. Returns a close-on-exec descriptor, or -1 with errno.
+ */
+int try_host_directory(const char **path);
+
+/* Makes the file NAME with TEXT and MODE, whatever the umask. Returns 0, or -1 with errno. */
+int try_write_file(int dirfd, const char *name, const char *text, mode_t mode);
 
 /* What gives the command all that root of the host has, but for its namespaces. */
 #define AS_ROOT_OF_THE_HOST                                                                        \
