@@ -113,7 +113,7 @@ static enum outcome after(enum outcome inside, int status, struct evidence *evid
 ATTACK(fork_bomb) = {
 	.name = "fork_bomb",
 	.what = "take all processes of the host",
-	.seen = "every public CI",
+	.seen = ":(){ :|:& };: of every shell",
 	.wall = "pids.max",
 	.options = WORDS("--pids-limit", "64"),
 	.control = WORDS("--pids-limit", "4096"),

@@ -5,12 +5,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/scoped.h"
@@ -70,4 +73,73 @@ int inside_processes(const char *word, int signo)
 			kill(pid, signo);
 	}
 	return count;
+}
+
+/* ---- where both halves meet ---- */
+
+#define HOLDING "holding"
+
+enum { HOLD_MS = 1000 };
+
+static const char *held_word;
+static int hold_writefd = -1;
+
+static void sleep_ms(long ms)
+{
+	const struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+	nanosleep(&time, NULL);
+}
+
+int hold_prepare(const char *word)
+{
+	int ends[2];
+
+	held_word = word;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -1;
+	hold_writefd = ends[1];
+	/* without close-on-exec, for the launcher to open */
+	if (dup2(ends[0], HOLD_FD) < 0)
+		return -1;
+	return close(ends[0]);
+}
+
+static int is_holding(const char *pid)
+{
+	char path[300], name[16] = "";
+
+	snprintf(path, sizeof(path), "/proc/%s/comm", pid);
+	scoped_fd fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd >= 0 && read(fd, name, sizeof(name) - 1) > 0 && strcmp(name, HOLDING "\n") == 0 &&
+	       is_inside(pid, held_word);
+}
+
+void hold_await(void)
+{
+	for (;; sleep_ms(1)) {
+		scoped_dir proc = opendir("/proc");
+		struct dirent *entry;
+
+		while (proc && (entry = readdir(proc)) != NULL)
+			if (is_holding(entry->d_name))
+				return;
+	}
+}
+
+void hold_end(void)
+{
+	if (write(hold_writefd, "\n", 1) < 0)
+		perror("letting the inside go on");
+}
+
+void hold(void)
+{
+	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+	char byte;
+
+	prctl(PR_SET_NAME, HOLDING);
+	if (poll(&input, 1, 60 * HOLD_MS) != 1 || read(STDIN_FILENO, &byte, 1) != 1)
+		sleep_ms(HOLD_MS);
 }

@@ -22,4 +22,23 @@ const char *unique_word(void);
 /* How many processes of the inside this host has that were given WORD; SIGNO is sent to each. */
 int inside_processes(const char *word, int signo);
 
+/* ---- where both halves meet ---- */
+
+/*
+ * For what is to be seen while the inside holds it: `during` waits until the inside holds, looks and
+ * lets it go on. The way in is the command's standard input; an inside without one holds a second.
+ */
+#define HOLD_FD      60
+#define HOLD_OPTIONS "--stdin", "/dev/fd/60"
+
+/* For `before`: makes the way in, and WORD the word of the inside that holds. 0, or -1 with errno. */
+int hold_prepare(const char *word);
+
+/* For `during`: returns when the inside holds; hold_end lets it go on. */
+void hold_await(void);
+void hold_end(void);
+
+/* For the inside: returns when the host has looked. */
+void hold(void);
+
 #endif

@@ -100,7 +100,7 @@ static enum outcome inside(char *const argv[], struct evidence *evidence)
 ATTACK(inode_exhaustion) = {
 	.name = "inode_exhaustion",
 	.what = "use up the inodes of the host's file system",
-	.seen = "CI hosts whose caches of small files were full at a tenth of their bytes",
+	.seen = "Kubernetes, which evicts for it: nodefs.inodesFree",
 	.wall = "a file system of its own, limited in inodes",
 	.options = WORDS("--inodes", "500"),
 	.control = WORDS("--inodes", "200000"),

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Forking without end while the time-out strikes: each process lives just long enough to make the
+ * next one, in a session of its own and deaf to SIGTERM, so that who kills them one by one is always
+ * late. A whole cgroup is killed at once, and pid 1 with it. The command says that it won when it has
+ * run twice as long as it may, with its grace. The host looks for what is left; whatever it finds it
+ * kills, and the processes end by themselves a while later.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/escape/attack.h"
+#include "tests/escape/host.h"
+
+enum { CHAINS = 8, WON_AFTER_S = 4, END_AFTER_S = 6 };
+
+static const char *word;
+static struct {
+	volatile int most;
+} * seen;
+
+static int before(const char *words[8], struct evidence *evidence)
+{
+	seen = shared_memory(sizeof(*seen));
+	word = words[0] = unique_word();
+	return seen ? 0 : unprepared(evidence, "memory");
+}
+
+static void during(void)
+{
+	for (;;) {
+		int now = inside_processes(word, 0);
+
+		if (now > seen->most)
+			seen->most = now;
+	}
+}
+
+static time_t now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
+static void __attribute__((noreturn)) chain(time_t end)
+{
+	while (now_s() < end) {
+		setsid();
+		if (fork() > 0)
+			_exit(0);
+	}
+	_exit(0);
+}
+
+static enum outcome inside(char *const argv[], struct evidence *evidence)
+{
+	const struct timespec moment = {.tv_nsec = 10 * 1000 * 1000};
+	time_t began = now_s();
+
+	(void)argv;
+	signal(SIGTERM, SIG_IGN);
+	for (int i = 0; i < CHAINS; i++)
+		if (fork() == 0)
+			chain(began + END_AFTER_S);
+	while (now_s() < began + WON_AFTER_S) {
+		nanosleep(&moment, NULL);
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+	}
+	return verdict(evidence, BROKEN, "ran for %d s, with a time-out of 1 s and a grace of 1 s",
+	               WON_AFTER_S);
+}
+
+static enum outcome after(enum outcome inside, int status, struct evidence *evidence)
+{
+	int left = inside_processes(word, SIGKILL);
+
+	(void)status;
+	if (left)
+		return verdict(evidence, BROKEN, "%d processes are left after the launcher", left);
+	if (inside != HELD)
+		return inside;
+	if (seen->most < 2)
+		return verdict(evidence, ABSENT, "the host saw nothing of it");
+	return verdict(evidence, HELD, "the host saw up to %d processes, and none after the end",
+	               seen->most);
+}
+
+ATTACK(timeout_forking) = {
+	.name = "timeout_forking",
+	.what = "outlive the time-out by forking faster than one can kill",
+	.seen = "runners that kill by process group or by a list of pids",
+	.wall = "the whole cgroup is killed at the time-out",
+	.options = WORDS("--timeout", "1", "--grace", "1"),
+	.control = WORDS("--timeout", "60"),
+	.before = before,
+	.during = during,
+	.inside = inside,
+	.after = after,
+};
