@@ -12,7 +12,7 @@ SHELL := /bin/bash
 .SECONDARY:
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-6s %s\n' $(1) $(patsubst $(BUILD)/%,%,$@))
-.PHONY: all demo check check-vm bench unit-tests check-unit check-cli image arch lint install uninstall clean deps-build deps-demo deps-test deps-bench deps-fuzz
+.PHONY: all demo check check-vm bench unit-tests check-unit check-cli escape-tests check-escape image arch lint install uninstall clean deps-build deps-demo deps-test deps-bench deps-fuzz
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -145,6 +145,15 @@ check-unit: unit-tests $(BUILD)/agentdock-archive
 	@set -e; for t in $(UNIT_BIN); do $$t; done
 check-cli: all
 	@bats tests/cli
+# two tests for each attack: it is held, and it works where its wall is left out
+escape-tests: $(BUILD)/tests/escape.bats
+$(BUILD)/tests/escape.bats: tests/escape/generate $(BUILD)/agentdock-probes
+	@mkdir -p $(@D)
+	$(call say,GEN)
+	$(Q)$^ >$@
+check-escape: all escape-tests
+	@$(MAKE) -s UNSAFE=1 all
+	@AGENTDOCK_BUILD=$(BUILD) bats $(BUILD)/tests/escape.bats
 bench: deps-bench
 	@$(MAKE) -s all $(addprefix $(BUILD)/bench/,floor spawn library)
 	@tests/bench/bench.py

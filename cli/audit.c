@@ -107,8 +107,9 @@ static void print_row(const struct request *request, struct json_object *verdict
 	else
 		printf("%-9s", outcomes[outcome].name);
 	print_wrapped(audit_text(verdict, "wall"), column, request->width);
-	printf("%*s", column, "");
+	printf("%*s%s", column, "", colours ? "\033[2m" : "");
 	print_wrapped(audit_text(verdict, "evidence"), column, request->width);
+	fputs(colours ? "\033[0m" : "", stdout);
 	fflush(stdout);
 }
 
@@ -155,10 +156,16 @@ static void print_summary(const struct request *request)
 
 /* ---- the attacks ---- */
 
-static bool is_wanted(const struct request *request, const char *name)
+static bool is_wanted(const struct request *request, struct json_object *attack)
 {
+	struct json_object *control = NULL;
+
+	/* what has no control says nothing without one */
+	json_object_object_get_ex(attack, "control", &control);
+	if (request->audit.control && json_object_array_length(control) == 0)
+		return false;
 	for (size_t i = 0; i < request->wanted.count; i++)
-		if (strcmp(request->wanted.items[i], name) == 0)
+		if (strcmp(request->wanted.items[i], audit_text(attack, "attack")) == 0)
 			return true;
 	return request->wanted.count == 0;
 }
@@ -256,7 +263,7 @@ static int attack_all(struct request *request, struct err *e)
 		puts("OUTCOME  WALL; WHAT WAS SEEN");
 	}
 	for (size_t i = 0; i < json_object_array_length(request->audit.attacks); i++)
-		if (is_wanted(request, audit_text(attack_at(request, i), "attack")))
+		if (is_wanted(request, attack_at(request, i)))
 			TRY(attack_one(request, i, e));
 	if (request->json)
 		print_result(request);
@@ -274,7 +281,7 @@ static int list_all(struct request *request)
 	for (size_t i = 0; i < json_object_array_length(request->audit.attacks); i++) {
 		struct json_object *attack = attack_at(request, i);
 
-		if (!is_wanted(request, audit_text(attack, "attack")))
+		if (!is_wanted(request, attack))
 			continue;
 		json_object_array_add(wanted, json_object_get(attack));
 		if (!request->json)
@@ -287,13 +294,12 @@ static int list_all(struct request *request)
 
 static int audit(struct request *request, struct err *e)
 {
-	/* the attack that goes on ends by it, and so do we, when all is taken down */
+	/* the terminal sends it to the attack that goes on, too; when that has ended, so do we */
 	const struct sigaction action = {.sa_handler = note_interrupt};
 
 	if (geteuid() != 0 && !request->list)
 		return err_set(e, EPERM, "audit: sandboxes take root; run it as root (sudo)");
 	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
 	TRY(audit_open(&request->audit, e));
 	TRY(check_wanted(request, e));
 	request->width = terminal_width();

@@ -254,7 +254,7 @@ static int judge(const struct attack *attack, const struct launch *launch,
 		return no_outcome(launch, "the sandbox did not end in time", evidence);
 	if (!launch->out.tried && is_refusal(attack, launch)) {
 		no_outcome(launch, "the sandbox refuses to start", evidence);
-		return HELD;
+		return attack->after ? (int)attack->after(HELD, launch->status, evidence) : HELD;
 	}
 	if (!launch->out.tried)
 		return no_outcome(launch, "the sandbox did not start", evidence);
@@ -332,9 +332,12 @@ int around(const struct attack *attack, char *const launcher[])
 {
 	const char *words[WORDS_MAX] = {NULL};
 	struct evidence evidence = {.text = ""};
-	int prepared = attack->before ? attack->before(words, &evidence) : 0;
-	int outcome = prepared < 0 ? PROBE_ERROR : ABSENT;
+	int prepared, outcome;
 
+	/* the launcher is told in turn when this process ends */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	prepared = attack->before ? attack->before(words, &evidence) : 0;
+	outcome = prepared < 0 ? PROBE_ERROR : ABSENT;
 	if (prepared == 0) {
 		scoped_mem char **argv = command_line(attack, launcher, words);
 
