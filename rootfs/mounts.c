@@ -125,6 +125,8 @@ int mount_move(int fromfd, int rootfd, const char *path, struct err *e)
 	scoped_fd targetfd = -1;
 
 	TRY(mountfd);
+	if (unsafe_without(path))
+		return 0;
 	targetfd = mount_target(rootfd, path, e);
 	TRY(targetfd);
 	return detached_attach(mountfd, targetfd, path, "the new root", e);
