@@ -1,0 +1,206 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# agentdock audit: what it prints, its exit status, what it leaves. What became of each attack is tested by the file that
+# tests/escape/generate writes.
+load common.bash
+
+setup() {
+	common_setup
+	use_static_archiver
+	unsafe=${AGENTDOCK_UNSAFE_BUILD:-$root/build-unsafe}
+}
+
+# fake NAME: a "runtime" for bundles, out of the script on standard input; $bundle and $id are set in it.
+fake() {
+	cat - >"$1" <<-'END'
+		#!/bin/bash
+		[ "$1" = run ] || exit 0
+		bundle=$3 id=$4
+	END
+	cat >>"$1"
+	chmod +x "$1"
+}
+
+# One that is no sandbox: the command has the root to itself, and all else is the host's.
+fake_chroot() {
+	fake chrooted <<-'END'
+		mapfile -t words < <(jq -r '.process.args[]' "$bundle/config.json")
+		exec chroot "$bundle/rootfs" "${words[@]}"
+	END
+}
+
+@test "the table: attack, outcome, wall and what was seen, on 80 columns; then the sum" {
+	"$agentdock" audit --attack leaked_descriptors --attack leaked_cwd >table 2>stderr
+	equal "the table" "$(cat table)" "$(
+		cat <<-'END'
+			ATTACK                  OUTCOME  WALL; WHAT WAS SEEN
+			leaked_cwd              held     the working directory must have a path inside;
+			                                 Landlock beneath the root
+			                                 the sandbox refuses to start (exit status 125):
+			                                 agentdock: working directory: working directory
+			                                 '/proc/self/fd/42' is outside of the root
+			leaked_descriptors      held     close_range of all descriptors, Landlock
+			                                 beneath the root
+			                                 3 descriptors are open, and none leads out
+
+			2 attacks: 2 held, 0 broken, 0 absent on this host, 0 could not be tried
+		END
+	)"
+	equal "standard error" "$(cat stderr)" ""
+}
+
+@test "at a terminal the progress is shown, and gone in the end" {
+	script -qec "'$agentdock' audit --attack leaked_cwd" /dev/null >terminal
+	grep -qE '[0-9]+ of [0-9]+: leaked_cwd' terminal
+	grep -q $'\033\[32mheld' terminal
+	[ "$(tail -n 1 terminal | tr -d '\r')" = "1 attack: 1 held, 0 broken, 0 absent on this host, 0 could not be tried" ]
+}
+
+@test "--json: one object, with each verdict" {
+	"$agentdock" audit --json --attack leaked_cwd >audit.json
+	equal "the object" "$(jq -c 'del(.attacks[0].evidence, .attacks[0].what)' audit.json)" \
+		"$(jq -nc --arg version "$("$agentdock" version)" '{runtime: $version, held: 1, broken: 0, absent: 0, error: 0,
+			attacks: [{attack: "leaked_cwd", seen: "CVE-2024-21626 (runc)",
+			wall: "the working directory must have a path inside; Landlock beneath the root", outcome: "held"}]}')"
+	holds audit.json '.attacks[0].evidence | contains("outside of the root")'
+}
+
+@test "--list: every attack with what it wants and where it was seen; none is made" {
+	"$agentdock" audit --list >list
+	"$agentdock" audit --list --json >list.json
+	holds list.json 'length > 30 and all(.[]; (.what | length) > 10 and (.seen | length) > 2 and (.wall | length) > 2)'
+	equal "the names" "$(awk '/^[a-z]/ { print $1 }' list)" "$(jq -r '.[].attack' list.json)"
+	[ ! -e "$AGENTDOCK_STATE_DIR/audit/images/names" ] || [ -z "$(ls "$AGENTDOCK_STATE_DIR/audit/images/names")" ]
+}
+
+@test "what is not there is named" {
+	fails "audit: no attack leaked_cdw; did you mean leaked_cwd?" audit --attack leaked_cdw
+	fails "audit: no attack nonsense; see agentdock audit --list" audit --attack nonsense
+	fails "audit: takes only options, got now" audit now
+	fails "audit: unknown or incomplete option --attack; see agentdock audit --help" audit --attack
+	AGENTDOCK_LIBEXEC=$BATS_TEST_TMPDIR/nowhere fails \
+		"$BATS_TEST_TMPDIR/nowhere/agentdock-archive: No such file or directory; make install, or set AGENTDOCK_LIBEXEC to the directory that has it" \
+		audit
+}
+
+@test "an attack that works is told, and is exit status 1: without the wall" {
+	run -1 --separate-stderr "$unsafe/agentdock" audit --control --attack leaked_descriptors
+	[[ ${lines[1]} == "leaked_descriptors      broken   close_range of all descriptors"* ]]
+	[[ $output == *"leads to the host's /"* ]]
+	[ "${lines[-1]}" = "1 attack: 0 held, 1 broken, 0 absent on this host, 0 could not be tried" ]
+}
+
+@test "an attack that works is told, and is exit status 1: in what is no sandbox" {
+	fake_chroot
+	run -1 --separate-stderr "$agentdock" audit --json --runtime ./chrooted --attack leaked_descriptors \
+		--attack host_abstract_socket --attack secrets_in_environment
+	holds <(echo "$output") '.runtime == "./chrooted" and .broken == 3 and (.attacks | map(.outcome) | unique) == ["broken"]'
+}
+
+@test "a runtime that cannot start is an error by its first line, exit status 125, and never held" {
+	fake failing <<-'END'
+		printf 'no\033[2J such luck\nand more\n' >&2
+		exit 1
+	END
+	run -125 --separate-stderr "$agentdock" audit --json --runtime ./failing --attack leaked_descriptors --attack leaked_cwd
+	holds <(echo "$output") '.error == 2 and .held == 0 and (.attacks[0].evidence ==
+		"the sandbox did not start (exit status 1): no\\x1b[2J such luck")'
+	run -125 --separate-stderr "$agentdock" audit --json --runtime ./not-there --attack leaked_descriptors
+	holds <(echo "$output") '.attacks[0].evidence | contains("./not-there: No such file or directory")'
+}
+
+@test "who only says that the attack is held, or dies of a fault of its own, is not believed" {
+	fake lying <<-'END'
+		echo 'held: believe me'
+	END
+	fake crashing <<-'END'
+		echo trying
+		kill -SEGV $$
+	END
+	fake silent <<-'END'
+		echo trying
+	END
+	for runtime in lying crashing silent; do
+		run -125 --separate-stderr "$agentdock" audit --json --runtime ./$runtime --attack leaked_descriptors
+		holds <(echo "$output") '.error == 1 and .held == 0'
+	done
+}
+
+@test "who is killed for what it tried is held" {
+	fake killing <<-'END'
+		echo trying
+		kill -SYS $$
+	END
+	run -0 --separate-stderr "$agentdock" audit --json --runtime ./killing --attack leaked_descriptors
+	holds <(echo "$output") '.attacks[0].evidence == "ended while it tried (exit status 159)"'
+}
+
+@test "a flood of output is drained, and does not hide the verdict" {
+	fake flooding <<-'END'
+		echo trying
+		head -c 200000000 /dev/zero | tr '\0' 'x'
+		echo
+		echo 'held: after all that'
+	END
+	run -0 --separate-stderr "$agentdock" audit --json --runtime ./flooding --attack leaked_descriptors
+	holds <(echo "$output") '.attacks[0].evidence == "after all that"'
+}
+
+@test "--runtime: crun" {
+	command -v crun >/dev/null || skip "crun is not installed"
+	status=0
+	"$agentdock" audit --json --runtime crun --attack leaked_descriptors --attack clone3_namespaces \
+		--attack host_abstract_socket >audit.json || status=$?
+	# a configuration as `runc spec` writes it has a network namespace, and no filter of system calls
+	equal "the outcomes" "$(jq -c '[.attacks[] | [.attack, .outcome]]' audit.json)" \
+		'[["clone3_namespaces","broken"],["host_abstract_socket","held"],["leaked_descriptors","held"]]'
+	[ "$status" = 1 ]
+}
+
+@test "images of the operator are left alone, and what an audit had is gone" {
+	"$agentdock" image import --arch amd64 "$root/fixtures/sample-repo" mine >/dev/null
+	"$agentdock" image list --json >before
+	"$agentdock" audit --json --attack leaked_cwd >/dev/null
+	equal "the images" "$("$agentdock" image list --json)" "$(cat before)"
+	[ ! -e "$AGENTDOCK_STATE_DIR/audit/scratch" ]
+}
+
+# waiting_runtime: one that writes its pid to the fifo "begun", and then waits until it is killed
+waiting_runtime() {
+	mkfifo "$BATS_TEST_TMPDIR/begun"
+	fake waiting <<-END
+		echo \$\$ >"$BATS_TEST_TMPDIR/begun"
+		exec sleep 1000
+	END
+}
+
+@test "an audit that is killed leaves nothing that the next one does not clear" {
+	waiting_runtime
+	"$agentdock" audit --json --runtime ./waiting --attack leaked_cwd >/dev/null 2>&1 3>&- &
+	audit=$!
+	read -r runtime <begun
+	[ -e "$AGENTDOCK_STATE_DIR/audit/scratch" ]
+	kill -KILL $audit
+	wait $audit || true
+	"$agentdock" audit --json --attack leaked_cwd >audit.json
+	holds audit.json '.held == 1'
+	[ ! -e "$AGENTDOCK_STATE_DIR/audit/scratch" ]
+	timeout 30 tail --pid="$runtime" -f /dev/null
+}
+
+@test "Ctrl-C ends an audit with 130, its runtime, and what it had" {
+	waiting_runtime
+	# a process group of its own, in which the interrupt is not ignored
+	python3 - "$agentdock" >signaled <<-'END' 3>&-
+		import os, signal, subprocess, sys
+		signal.signal(signal.SIGINT, signal.default_int_handler)
+		audit = subprocess.Popen([sys.argv[1], "audit", "--runtime", "./waiting", "--attack", "leaked_cwd"],
+		                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True, text=True)
+		print(open("begun").read().strip())
+		os.killpg(audit.pid, signal.SIGINT)
+		print(audit.communicate()[1].strip(), audit.returncode)
+	END
+	equal "how it ended" "$(tail -n 1 signaled)" "agentdock: audit: canceled 130"
+	[ ! -e "$AGENTDOCK_STATE_DIR/audit/scratch" ]
+	timeout 30 tail --pid="$(head -n 1 signaled)" -f /dev/null
+}
