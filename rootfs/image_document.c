@@ -67,6 +67,14 @@ int image_document_write(int dirfd, const char *path, struct image *image, struc
 	return file_replace(dirfd, path, text, strlen(text), 0600, e);
 }
 
+/* Entry I of ARRAY; NULL where it is no string, of which json-c would make one. */
+static const char *string_at(struct json_object *array, size_t i)
+{
+	struct json_object *entry = json_object_array_get_idx(array, i);
+
+	return json_object_is_type(entry, json_type_string) ? json_object_get_string(entry) : NULL;
+}
+
 static int read_layers(struct json_object *body, struct image *image, struct err *e)
 {
 	struct json_object *layers = NULL;
@@ -78,7 +86,7 @@ static int read_layers(struct json_object *body, struct image *image, struct err
 		return err_set(e, EINVAL, "%zu layers: there must be 1 to %d", count,
 		               IMAGE_LAYERS_MAX);
 	for (size_t i = 0; i < count; i++) {
-		const char *digest = json_object_get_string(json_object_array_get_idx(layers, i));
+		const char *digest = string_at(layers, i);
 
 		if (!digest || !image_digest_valid(digest))
 			return err_set(e, EINVAL, "layer %zu is no digest", i);
@@ -94,7 +102,7 @@ static int read_env(struct json_object *body, struct image *image, struct err *e
 
 	TRY(json_get_array(body, "env", true, &env, e));
 	for (size_t i = 0; i < json_object_array_length(env); i++) {
-		const char *text = json_object_get_string(json_object_array_get_idx(env, i));
+		const char *text = string_at(env, i);
 
 		if (!text || !strchr(text, '='))
 			return err_set(e, EINVAL, "env %zu is no KEY=VALUE", i);

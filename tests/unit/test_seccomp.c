@@ -42,6 +42,7 @@
 #include "seccomp/filter.h"
 #include "seccomp/notify.h"
 #include "seccomp/policy.h"
+#include "tests/bpf.h"
 
 #define PROFILE      "seccomp/profiles/default.json"
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -59,52 +60,18 @@
 enum { HIGH = 0x20, LAST_CALL = 469, HOT_STEPS_MAX = 14, LENGTH_MAX = 320 };
 #define HIGH_BITS ((uint64_t)HIGH << 32)
 
-/* ---- an interpreter ---- */
-
-static uint32_t load(const struct seccomp_data *data, uint32_t offset)
-{
-	uint32_t word;
-
-	assert_true(offset % 4 == 0 && offset + 4 <= sizeof *data);
-	memcpy(&word, (const char *)data + offset, 4);
-	return word;
-}
+/* ---- the program ---- */
 
 /* The answer; *STEPS is how many instructions it took. */
 static uint32_t run(const struct seccomp_filter *filter, const struct seccomp_data *data,
                     unsigned *steps)
 {
-	uint32_t a = 0;
+	uint32_t answer = 0;
 
-	*steps = 0;
-	for (size_t pc = 0; pc < filter->length; pc++) {
-		const struct sock_filter *in = &filter->instructions[pc];
-
-		++*steps;
-		switch (in->code) {
-		case BPF_LD | BPF_W | BPF_ABS:
-			a = load(data, in->k);
-			break;
-		case BPF_ALU | BPF_AND | BPF_K:
-			a &= in->k;
-			break;
-		case BPF_JMP | BPF_JA:
-			pc += in->k;
-			break;
-		case BPF_JMP | BPF_JEQ | BPF_K:
-			pc += a == in->k ? in->jt : in->jf;
-			break;
-		case BPF_JMP | BPF_JGE | BPF_K:
-			pc += a >= in->k ? in->jt : in->jf;
-			break;
-		case BPF_RET | BPF_K:
-			return in->k;
-		default:
-			fail_msg("instruction %zu has the code %#x", pc, in->code);
-		}
-	}
-	fail_msg("the program ends without an answer");
-	return 0;
+	if (!bpf_run(filter, data, &answer, steps))
+		fail_msg("the program is broken: call %d, instruction %u of its way", data->nr,
+		         *steps);
+	return answer;
 }
 
 static uint32_t ask(const struct seccomp_filter *filter, const struct seccomp_data *data)
