@@ -33,15 +33,15 @@ struct run {
 	bool host_is_open;
 	int cancelfd;
 	sigset_t mask_before;
+	struct sandbox *left; /* of the sandbox, when it is over */
 };
 
+/* All but the host, which what is left of the sandbox needs. */
 static void run_release(struct run *run)
 {
 	report_release(&run->report);
 	seccomp_filter_release(&run->filter);
 	image_release(&run->image);
-	if (run->host_is_open)
-		sandbox_host_release(&run->host);
 	run_options_release(&run->options);
 	close_fd(&run->cancelfd);
 }
@@ -237,7 +237,7 @@ static int run(struct run *run, struct err *e)
 	if (options->json)
 		watch.livefds[0] = watch.livefds[1] = -1;
 	watch.cancelfd = run->cancelfd;
-	ran = sandbox_run(&run->host, &options->spec, &watch, report, e);
+	ran = sandbox_run(&run->host, &options->spec, &watch, report, &run->left, e);
 	cancel_close(run);
 	if (ran < 0)
 		cli_fail(&report->error);
@@ -289,5 +289,9 @@ int cmd_run(int argc, char **argv)
 			status = cli_fail(&e);
 	}
 	run_release(&state);
+	if (state.left)
+		sandbox_leave(state.left, status);
+	if (state.host_is_open)
+		sandbox_host_release(&state.host);
 	return status;
 }

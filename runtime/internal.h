@@ -25,8 +25,8 @@ enum { SLOTS = 4096 };
 #define SLOT_HOST_BASE 0x70000000u
 
 /*
- * One sandbox, from the outside. Owned by sandbox_run; every descriptor is -1 when it is not open,
- * so that tearing down a half-built one is the same as tearing down a whole one.
+ * One sandbox, from the outside, on the heap. Every descriptor is -1 when it is not open, so that
+ * tearing down a half-built one is the same as tearing down a whole one.
  */
 struct sandbox {
 	const struct sandbox_spec *spec;
@@ -60,6 +60,9 @@ struct sandbox {
 	int channelfd, inside_channelfd;
 	pid_t pid;
 	int pidfd, procfd;
+	/* as long as we hold it, pid 1's end need not wait for its mounts to be taken down; -1 where
+	 * that end was quicker than we */
+	int mountnsfd;
 	int rootfd; /* the assembled root on its way inside */
 	int listenerfd;
 	bool no_idmap; /* the layers' file system cannot be idmapped: play again without */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sandbox from its spec to its report: build (score.c), supervise (supervise.c), tear down,
- * collect. Invariant: whatever fails, tear_down leaves no process, cgroup, label or descriptor of
+ * A sandbox from its spec to its report: build (score.c), supervise (supervise.c), collect,
+ * tear down. Invariant: whatever fails, tear_down leaves no process, cgroup, label or descriptor of
  * this sandbox; mounts, namespaces and the disk go with their last process and descriptor.
  */
 #include "runtime/sandbox.h"
@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,7 +33,7 @@ static void each_descriptor(struct sandbox *sandbox, void (*act)(int *fd))
 		&sandbox->archiverfd,   &sandbox->packfd,           &sandbox->pack_resultfd,
 		&sandbox->channelfd,    &sandbox->inside_channelfd, &sandbox->pidfd,
 		&sandbox->procfd,       &sandbox->rootfd,           &sandbox->listenerfd,
-		&sandbox->diskfd,
+		&sandbox->diskfd,       &sandbox->mountnsfd,
 	};
 
 	for (size_t i = 0; i < sizeof descriptors / sizeof *descriptors; i++)
@@ -48,10 +49,16 @@ static void mark_closed(int *fd)
 	*fd = -1;
 }
 
-static void sandbox_init(struct sandbox *sandbox, struct sandbox_host *host,
-                         const struct sandbox_spec *spec, const struct sandbox_watch *watch,
-                         struct report *report)
+static struct sandbox *sandbox_new(struct sandbox_host *host, const struct sandbox_spec *spec,
+                                   const struct sandbox_watch *watch, struct report *report,
+                                   struct err *e)
 {
+	struct sandbox *sandbox = malloc(sizeof *sandbox);
+
+	if (!sandbox) {
+		err_set(e, ENOMEM, "no memory for a sandbox");
+		return NULL;
+	}
 	*sandbox = (struct sandbox){
 		.spec = spec,
 		.watch = watch,
@@ -69,6 +76,7 @@ static void sandbox_init(struct sandbox *sandbox, struct sandbox_host *host,
 	disk_init(&sandbox->disk);
 	for (int i = 0; i < 2; i++)
 		output_init(&sandbox->outputs[i], spec->max_output_bytes);
+	return sandbox;
 }
 
 /* ---- tear down ---- */
@@ -332,48 +340,68 @@ static int play(struct sandbox *sandbox, struct err *e)
 	return r;
 }
 
-static int tear_down(struct sandbox *sandbox, bool finished, struct err *e)
+int sandbox_tear_down(struct sandbox *left, struct err *e)
 {
-	int r = end_processes(sandbox, finished, e);
-	struct err late = {0};
-	int removed;
+	int r;
 
-	each_descriptor(sandbox, close_fd);
-	disk_release(&sandbox->disk);
-	removed = remove_cgroup(sandbox, &late);
-	if (r == 0 && removed < 0) {
-		*e = late;
-		r = removed;
-	}
+	if (!left)
+		return 0;
+	each_descriptor(left, close_fd);
+	disk_release(&left->disk);
+	r = remove_cgroup(left, e);
 	if (r == 0)
-		label_drop(sandbox);
-	close_fd(&sandbox->labelfd); /* a label that stays is reaped with what it covers */
-	output_release(&sandbox->outputs[0]);
-	output_release(&sandbox->outputs[1]);
+		label_drop(left);
+	close_fd(&left->labelfd); /* a label that stays is reaped with what it covers */
+	output_release(&left->outputs[0]);
+	output_release(&left->outputs[1]);
+	free(left);
+	return r;
+}
+
+/* Ends the processes, and all the rest unless LEFT is to have it. The first error stays. */
+static int finish(struct sandbox *sandbox, bool finished, struct sandbox **left, struct err *e)
+{
+	int r = end_processes(sandbox, finished, e), torn;
+	struct err late = {0};
+
+	if (r == 0 && finished && left) {
+		*left = sandbox;
+		return 0;
+	}
+	if (r < 0)
+		sandbox->slot = -1; /* the label stays */
+	torn = sandbox_tear_down(sandbox, &late);
+	if (r == 0 && torn < 0) {
+		*e = late;
+		r = torn;
+	}
 	return r;
 }
 
 static int run_once(struct sandbox_host *host, const struct sandbox_spec *spec,
                     const struct sandbox_watch *watch, bool user_namespace, bool *no_idmap,
-                    struct report *report, struct err *e)
+                    struct report *report, struct sandbox **left, struct err *e)
 {
-	struct sandbox sandbox;
+	struct sandbox *sandbox = sandbox_new(host, spec, watch, report, e);
 	struct err late = {0};
 	uint64_t ended;
-	int r, torn;
+	int r, finished;
 
-	sandbox_init(&sandbox, host, spec, watch, report);
-	sandbox.identity.user_namespace = user_namespace && !unsafe_without("user namespace");
-	r = play(&sandbox, e);
-	*no_idmap = sandbox.no_idmap;
-	ended = sandbox.ended_us ? sandbox.ended_us : clock_us();
-	torn = tear_down(&sandbox, r == 0, &late);
+	if (!sandbox) {
+		report->error = *e;
+		return -e->code;
+	}
+	sandbox->identity.user_namespace = user_namespace && !unsafe_without("user namespace");
+	r = play(sandbox, e);
+	*no_idmap = sandbox->no_idmap;
+	ended = sandbox->ended_us ? sandbox->ended_us : clock_us();
+	finished = finish(sandbox, r == 0, left, &late);
 	report->phase_us[REPORT_COLLECT] = clock_us() - ended;
-	if (torn < 0 && r == 0) {
+	if (finished < 0 && r == 0) {
 		*e = late;
 		report->error = late;
 		report->reason = REPORT_INTERNAL;
-		return torn;
+		return finished;
 	}
 	return r;
 }
@@ -395,12 +423,15 @@ static struct json_object *labels_object(const struct string_list *labels)
 }
 
 int sandbox_run(struct sandbox_host *host, const struct sandbox_spec *spec,
-                const struct sandbox_watch *watch, struct report *report, struct err *e)
+                const struct sandbox_watch *watch, struct report *report, struct sandbox **left,
+                struct err *e)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
 	bool no_idmap = false;
 	int r;
 
+	if (left)
+		*left = NULL;
 	*report = (struct report){.exit_code = -1, .reason = REPORT_INTERNAL};
 	r = sandbox_spec_check(spec, e);
 	if (r < 0) {
@@ -411,13 +442,13 @@ int sandbox_run(struct sandbox_host *host, const struct sandbox_spec *spec,
 	}
 	report->labels = labels_object(spec->labels);
 	sigaction(SIGPIPE, &ignore, &before);
-	r = run_once(host, spec, watch, true, &no_idmap, report, e);
+	r = run_once(host, spec, watch, true, &no_idmap, report, left, e);
 	if (no_idmap && spec->user_namespace_may_be_missing) {
 		struct json_object *labels = report->labels;
 
 		*report = (struct report){
 			.exit_code = -1, .reason = REPORT_INTERNAL, .labels = labels};
-		r = run_once(host, spec, watch, false, &no_idmap, report, e);
+		r = run_once(host, spec, watch, false, &no_idmap, report, left, e);
 	}
 	sigaction(SIGPIPE, &before, NULL);
 	return r;

@@ -42,13 +42,30 @@ struct sandbox_watch {
 	void *data;
 };
 
+/* A sandbox that is over, as far as it is left. */
+struct sandbox;
+
 /*
  * Runs SPEC from nothing to nothing: build, supervise, tear down, collect. Always fills REPORT (the
  * caller releases it), also when the sandbox could not be built. Returns 0; -errno only with reason
  * start_failed or internal, and then *e == report->error.
+ *
+ * LEFT may be NULL: all is torn down at the return. Else no process of the sandbox's lives at the
+ * return, and *LEFT is what is to be torn down still, or NULL where nothing is.
  */
 int sandbox_run(struct sandbox_host *host, const struct sandbox_spec *spec,
-                const struct sandbox_watch *watch, struct report *report, struct err *e);
+                const struct sandbox_watch *watch, struct report *report, struct sandbox **left,
+                struct err *e);
+
+/* Unmounts, detaches and removes what LEFT still has in the kernel, and frees it. HOST must be open. */
+int sandbox_tear_down(struct sandbox *left, struct err *e);
+
+/*
+ * Ends this process with STATUS, whose waiting parent need not wait for the tearing down: a process
+ * that shares our memory and descriptors outlives us for it, some milliseconds, with none of the
+ * descriptors that we inherited. What it could not finish is reaped by the next start.
+ */
+_Noreturn void sandbox_leave(struct sandbox *left, int status);
 
 /* Removes what sandboxes whose process is gone have left. Another process's live sandbox is never
  * touched. Every sandbox_run begins with it. */

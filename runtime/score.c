@@ -3,6 +3,7 @@
 #include "runtime/score.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/process.h"
 #include "base/scoped.h"
 #include "base/strings.h"
@@ -217,10 +219,13 @@ static int play_outside_row(struct sandbox *sandbox, int row, struct err *e)
 
 static void ready(struct sandbox *sandbox, const struct channel_message *message, int *fd)
 {
+	struct err ended;
+
 	for (int row = 0; row < ROWS; row++)
 		sandbox->report->rows[row].inside_us = message->row_us[row];
 	sandbox->report->landlock_abi = message->landlock_abi;
 	sandbox->listenerfd = take_fd(fd);
+	sandbox->mountnsfd = file_open(sandbox->procfd, "ns/mnt", O_RDONLY, 0, &ended);
 }
 
 /* From the last outside half to the command's first instruction. */

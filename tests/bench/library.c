@@ -27,14 +27,16 @@ static int time_one(struct sandbox_host *host, const struct sandbox_spec *spec, 
 {
 	const struct sandbox_watch watch = {.livefds = {-1, -1}, .cancelfd = -1};
 	unsigned long long began = now_us();
+	struct sandbox *left;
 	struct report report;
-	int r = sandbox_run(host, spec, &watch, &report, e);
+	int r = sandbox_run(host, spec, &watch, &report, &left, e);
 
 	if (r == 0 && report.exit_code != 0)
 		r = err_set(e, ECHILD, "/bin/true returned %d", report.exit_code);
 	printf("%llu\n", now_us() - began);
 	report_release(&report);
-	return r;
+	TRY(r);
+	return sandbox_tear_down(left, e);
 }
 
 static int time_all(struct sandbox_host *host, int rounds, struct err *e)

@@ -18,6 +18,15 @@ setup() {
 	ln -s busybox tree/bin/sh
 }
 
+# The label goes last; who tears a sandbox down holds it.
+nothing_left() {
+	for _ in {1..200}; do
+		[ -n "$(ls "$AGENTDOCK_RUN_DIR")" ] || return 0
+		sleep 0.05
+	done
+	return 1
+}
+
 teardown() {
 	rmdir /sys/fs/cgroup{,/*}/"$AGENTDOCK_CGROUP_PARENT" 2>/dev/null || true
 }
@@ -37,7 +46,7 @@ on_ramfs() {
 	run --separate-stderr on_ramfs run --disk-backing tmpfs -- sh -c :
 	[ "$status" -eq 125 ]
 	[[ $stderr == "agentdock: root: "*"allow the user namespace to be missing" ]]
-	[ -z "$(ls "$AGENTDOCK_RUN_DIR")" ]
+	nothing_left
 }
 
 @test "allowed, it runs as the same user without a map, and the report says so" {
@@ -49,5 +58,5 @@ on_ramfs() {
 	[ "${lines[0]}" = 10001 ]
 	[[ ${lines[1]} =~ ^\ *0\ +0\ +4294967295$ ]]
 	[ "$(grep -c '^Cap.*0000000000000000$' <<<"$output")" -eq 5 ]
-	[ -z "$(ls "$AGENTDOCK_RUN_DIR")" ]
+	nothing_left
 }

@@ -86,9 +86,24 @@ our_loops() {
 	return $found
 }
 
-# Prints what is left of this test's sandboxes.
+# Is no sandbox torn down any more? Who does that holds its label, which goes last.
+torn_down() {
+	local label
+	for label in "$AGENTDOCK_RUN_DIR"/s*; do
+		# by descriptor: given a name, flock would make the file anew that went meanwhile
+		[ ! -e "$label" ] || flock --nonblock 9 2>/dev/null 9<"$label" || return
+	done
+}
+
+# Prints what is left of this test's sandboxes, when those that ended have had ten seconds to be torn down.
 leftovers() {
 	local name mount path
+	for _ in {1..200}; do
+		if torn_down; then
+			break
+		fi
+		sleep 0.05
+	done
 	for name in "${!started[@]}"; do
 		if kill -0 "${started[$name]}" 2>/dev/null; then
 			echo "the sandbox $name still runs: finish it"

@@ -63,6 +63,10 @@ no_process() {
 	nothing_runs
 }
 
+only_label_left() {
+	[ "$(find "$AGENTDOCK_RUN_DIR" -name 's*' | wc -l)" = 1 ]
+}
+
 only_alive() {
 	! grep -qs "$1" "$AGENTDOCK_RUN_DIR"/s*
 }
@@ -73,7 +77,7 @@ only_alive() {
 	# another one neither waits for it nor takes it for dead
 	report -- true
 	is .reason exited
-	[ "$(find "$AGENTDOCK_RUN_DIR" -name 's*' | wc -l)" = 1 ]
+	wait_for only_label_left
 	kill -CONT "${started[stopped]}"
 	finish stopped
 	[ "$status" = 0 ]

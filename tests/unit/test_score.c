@@ -142,7 +142,7 @@ static int run(struct report *report)
 	spec.disk.inodes = 1000;
 	spec.tmpfs[0] = (struct tmpfs_mount){.path = "/scratch", .size_bytes = 1 << 20};
 	spec.tmpfs_count = 1;
-	return sandbox_run(&host, &spec, &watch, report, &e);
+	return sandbox_run(&host, &spec, &watch, report, NULL, &e);
 }
 
 static void runs_well(void)
