@@ -44,14 +44,16 @@ static int handle_text(int fd, char *text, size_t size)
 
 static int handle_parse(const char *text, union handle *handle)
 {
-	char *hex;
-	unsigned byte, n = 0;
+	char *hex, pair[3] = "";
+	unsigned n = 0;
 
 	handle->head.handle_type = (int)strtol(text, &hex, 10);
 	if (*hex != ':')
 		return -1;
-	for (hex++; n < HANDLE_MAX && sscanf(hex, "%2x", &byte) == 1; hex += 2)
-		handle->bytes[sizeof(handle->head) + n++] = (unsigned char)byte;
+	for (hex++; n < HANDLE_MAX && hex[0] && hex[1]; hex += 2) {
+		memcpy(pair, hex, 2);
+		handle->bytes[sizeof(handle->head) + n++] = (unsigned char)strtoul(pair, NULL, 16);
+	}
 	handle->head.handle_bytes = n;
 	return n ? 0 : -1;
 }
