@@ -3,7 +3,7 @@
  * Profiles of system calls (seccomp/policy.c, filter.c). An input that begins with '{' is the text
  * of a profile; any other is a string of decisions by which a valid one is written.
  *
- * Holds: what is accepted compiles, or is too large; the program is whole, and its answers are those
+ * Holds: what is valid is accepted, or is too large; the program is whole, and its answers are those
  * that docs/seccomp.md gives for the text, which is read here once more, by other code.
  */
 #include "tests/fuzz/fuzz.h"
@@ -356,20 +356,12 @@ static void try_text(const char *json, size_t length, bool valid)
 {
 	struct json_object *root;
 	struct seccomp_filter filter;
-	struct policy policy;
 	struct err e;
-	int result = policy_parse(json, length, &policy, &e);
+	int result = seccomp_filter_compile(json, length, &filter, &e);
 
 	if (result < 0) {
 		fuzz_check_err(result, &e);
-		CHECK(!valid, "a valid profile is refused: %s", e.text);
-		return;
-	}
-	policy_release(&policy);
-	result = seccomp_filter_compile(json, length, &filter, &e);
-	if (result < 0) {
-		fuzz_check_err(result, &e);
-		CHECK(e.code == E2BIG, "accepted, and not compiled: %s", e.text);
+		CHECK(!valid || e.code == E2BIG, "a valid profile is refused: %s", e.text);
 		return;
 	}
 	root = json_tokener_parse(json);
@@ -477,7 +469,7 @@ static void put_rules(struct writer *w, const char *list, const uint32_t place[C
 	for (int i = 0; i < CALLS; i++) {
 		uint32_t count = places >> place[i] & 1 ? fuzz_take(&w->bytes, 1) : 0;
 
-		count = count < 248 ? count % 3 : 10 * (count % 8);
+		count = count < 250 ? count % 3 : 10 * (count % 8);
 		if (once && places >> place[i] & 1 && !count)
 			count = 1;
 		for (; count; count--) {
