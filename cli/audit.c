@@ -297,10 +297,7 @@ static int audit(struct request *request, struct err *e)
 	/* the terminal sends it to the attack that goes on, too; when that has ended, so do we */
 	const struct sigaction action = {.sa_handler = note_interrupt};
 
-	if (geteuid() != 0 && !request->list)
-		return err_set(e, EPERM, "audit: sandboxes take root; run it as root (sudo)");
-	sigaction(SIGINT, &action, NULL);
-	TRY(audit_open(&request->audit, e));
+	TRY(audit_list(&request->audit, e));
 	TRY(check_wanted(request, e));
 	request->width = terminal_width();
 	for (size_t i = 0; i < json_object_array_length(request->audit.attacks); i++) {
@@ -309,7 +306,14 @@ static int audit(struct request *request, struct err *e)
 		if (length > request->name_width)
 			request->name_width = length;
 	}
-	return request->list ? list_all(request) : attack_all(request, e);
+	if (request->list)
+		return list_all(request);
+	if (geteuid() != 0)
+		return err_set(e, EPERM,
+		               "audit: building a sandbox takes root; run it as root (sudo)");
+	sigaction(SIGINT, &action, NULL);
+	TRY(audit_take_place(&request->audit, e));
+	return attack_all(request, e);
 }
 
 /* ---- the command ---- */

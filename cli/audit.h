@@ -31,8 +31,13 @@ struct audit {
 	struct json_object *attacks;           /* what agentdock-probes list said */
 };
 
-/* Takes the place, waiting for who has it, and reads the list of attacks. */
-int audit_open(struct audit *audit, struct err *e);
+/* Reads the list of attacks. */
+int audit_list(struct audit *audit, struct err *e);
+
+/* Then, before the first attack: waits for who has the place, and takes it. */
+int audit_take_place(struct audit *audit, struct err *e);
+
+/* Releases what there is of it. */
 void audit_close(struct audit *audit);
 
 /* Makes ATTACK (an entry of the list) in a sandbox of its own; VERDICT is what came of it. */

@@ -109,19 +109,23 @@ static int clear_scratch(const struct audit *audit, struct err *e)
 	return tree_remove(placefd, "scratch", e);
 }
 
-int audit_open(struct audit *audit, struct err *e)
+int audit_list(struct audit *audit, struct err *e)
 {
 	const char *const list[] = {audit->probes, "list", NULL};
 
 	TRY(cli_paths_check(e));
 	TRY(find_programs(audit, e));
 	TRY(text_format(audit->place, sizeof(audit->place), e, "%s/audit", cli_state_dir()));
+	TRY(make_environment(audit, e));
+	return ask(audit, list, &audit->attacks, e);
+}
+
+int audit_take_place(struct audit *audit, struct err *e)
+{
 	TRY(dir_make_all(AT_FDCWD, audit->place, 0700, e));
 	TRY(lock(audit, e));
 	TRY(clear_scratch(audit, e));
-	TRY(make_environment(audit, e));
-	TRY(image_store_open(&audit->store, audit->place, cli_archiver(), e));
-	return ask(audit, list, &audit->attacks, e);
+	return image_store_open(&audit->store, audit->place, cli_archiver(), e);
 }
 
 void audit_close(struct audit *audit)

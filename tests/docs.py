@@ -6,7 +6,10 @@ docs.py score             the table of docs/architecture.md is that of runtime/s
 docs.py tests             each test and path that docs/threat-model.md names is there
 docs.py links             no relative link leads nowhere
 docs.py options HELP      each option in the text HELP (agentdock run --help) is in agentdock.1 and the other way round
+docs.py audit HELP        the same of agentdock audit --help and agentdock-audit.1
+docs.py escapes LIST      each attack of LIST (agentdock audit --list --json) has its row in docs/threat-model.md, and no other
 """
+import json
 import os
 import re
 import sys
@@ -56,7 +59,8 @@ def tests():
     doc, seen = "docs/threat-model.md", 0
     for line in text(doc).splitlines():
         cells = [c.strip() for c in line.strip("|").split(" | ")]
-        if len(cells) != 4 or cells[0] in ("attack", "---"):
+        # rows that begin with a name are those of escapes
+        if len(cells) != 4 or cells[0] in ("attack", "---") or cells[0].startswith("`"):
             continue
         for path in re.findall(r"`([a-z_]+/[^` ]*)`", cells[2]):
             if not os.path.exists(os.path.join(ROOT, path)):
@@ -85,20 +89,48 @@ def links():
                 yield page, f"{link}: no such file"
 
 
-def options(help_text):
-    listed = set(re.findall(r"^ +(?:-\w, |    )?--([a-z-]+)", help_text.split("Variables that")[0], re.M))
-    section = text("docs/man/agentdock.1").split(".Ss Options of run")[1].split(".Sh ENVIRONMENT")[0]
+def listed_in(page, section, listed):
     described = set(re.findall(r"^\.It (?:Fl \w , )?Fl Fl ([a-z-]+)", section, re.M))
     if not listed:
-        yield "agentdock run --help", "no options found"
+        yield "--help", "no options found"
     for option in sorted(listed - described):
-        yield "docs/man/agentdock.1", f"--{option} is not described"
+        yield page, f"--{option} is not described"
     for option in sorted(described - listed):
-        yield "docs/man/agentdock.1", f"--{option} is no option"
+        yield page, f"--{option} is no option"
+
+
+def options(help_text):
+    page = "docs/man/agentdock.1"
+    section = text(page).split(".Ss Options of run")[1].split(".Sh ENVIRONMENT")[0]
+    text_of_options = help_text.split("Variables that")[0]
+    return listed_in(page, section, set(re.findall(r"^ +(?:-\w, |    )?--([a-z-]+)", text_of_options, re.M)))
+
+
+def audit(help_text):
+    page = "docs/man/agentdock-audit.1"
+    return listed_in(page, text(page), set(re.findall(r"^  --([a-z-]+)", help_text, re.M)))
+
+
+def escapes(list_json):
+    doc = "docs/threat-model.md"
+    want = [f"| `{a['attack']}` | {a['what']} | {a['wall']} | {a['seen']} |" for a in json.loads(list_json)]
+    have = [row for row in text(doc).splitlines() if re.match(r"\| `[a-z0-9_]+` \|", row)]
+    if not want:
+        yield "agentdock audit --list", "no attacks found"
+    for row in want:
+        if row not in have:
+            yield doc, f"lacks the row {row}"
+    for row in have:
+        if row not in want:
+            yield doc, f"is of no attack: {row}"
+    for file in sorted(os.listdir(os.path.join(ROOT, "tests/escape"))):
+        if file.endswith(".c") and "\nATTACK(" in text("tests/escape/" + file) and f"| `{file[:-2]}` |" not in "\n".join(want):
+            yield "tests/escape/" + file, "the attack is not in agentdock audit --list by the name of its file"
 
 
 def main():
-    checks = {"score": score, "tests": tests, "links": links, "options": options}
+    checks = {"score": score, "tests": tests, "links": links, "options": options, "audit": audit,
+              "escapes": escapes}
     breaches = list(checks[sys.argv[1]](*sys.argv[2:]))
     for file, what in breaches:
         print(f"{file}: {what}")

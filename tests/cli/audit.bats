@@ -70,7 +70,7 @@ fake_chroot() {
 	"$agentdock" audit --list --json >list.json
 	holds list.json 'length > 30 and all(.[]; (.what | length) > 10 and (.seen | length) > 2 and (.wall | length) > 2)'
 	equal "the names" "$(awk '/^[a-z]/ { print $1 }' list)" "$(jq -r '.[].attack' list.json)"
-	[ ! -e "$AGENTDOCK_STATE_DIR/audit/images/names" ] || [ -z "$(ls "$AGENTDOCK_STATE_DIR/audit/images/names")" ]
+	[ ! -e "$AGENTDOCK_STATE_DIR" ]
 }
 
 @test "what is not there is named" {

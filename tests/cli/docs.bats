@@ -25,6 +25,14 @@ setup() {
 	python3 "$docs" options "$("$agentdock" run --help)"
 }
 
+@test "the manual page describes every option of audit, and no other" {
+	python3 "$docs" audit "$("$agentdock" audit --help)"
+}
+
+@test "docs/threat-model.md names every attack that is tried, what it wants, its wall and where it was seen" {
+	python3 "$docs" escapes "$("$agentdock" audit --list --json)"
+}
+
 @test "the manual pages have no mistake that man finds" {
 	for page in "$root"/docs/man/*.1; do
 		run --separate-stderr man -l --warnings "$page"
@@ -48,4 +56,9 @@ setup() {
 	[[ $output == *"README.md: LICENSE: no such file"* ]]
 	run -1 python3 "$docs" options '      --unheard-of'
 	[[ $output == *"--unheard-of is not described"* ]]
+	run -1 python3 "$docs" audit '  --unheard-of'
+	[[ $output == *"--unheard-of is not described"* && $output == *"--runtime is no option"* ]]
+	mkdir "$BATS_TEST_TMPDIR/tests/escape"
+	run -1 python3 "$docs" escapes '[{"attack":"unheard_of","what":"a","wall":"b","seen":"c"}]'
+	[[ $output == *"lacks the row | \`unheard_of\` | a | b | c |"* && $output == *"is of no attack: | \`leaked_cwd\`"* ]]
 }

@@ -13,11 +13,12 @@ setup() {
 @test "install: stripped programs that work, manual pages, the sample repository and nothing else of it" {
 	make -s -C "$root" BUILD="$build" DESTDIR="$into" PREFIX=/usr install
 	[ "$("$into/usr/bin/agentdock" --version)" = "$("$agentdock" --version)" ]
-	for program in bin/agentdock libexec/agentdock/agentdock-archive; do
+	for program in bin/agentdock libexec/agentdock/agentdock-archive libexec/agentdock/agentdock-probes; do
 		run -0 readelf -S "$into/usr/$program"
 		[[ $output != *.debug_info* && $output != *.symtab* ]]
 		run -1 grep -qaF "$root" "$into/usr/$program"
 	done
+	"$into/usr/bin/agentdock" audit --list | grep -q ^leaked_cwd
 	[ -s "$into/usr/share/man/man1/agentdock.1" ]
 	[ "$(ls "$into/usr/libexec/agentdock/fixtures")" = sample-repo ]
 	[ -s "$into/usr/libexec/agentdock/fixtures/sample-repo/tests/test_parser.py" ]
