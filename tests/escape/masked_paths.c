@@ -184,7 +184,7 @@ static enum outcome inside(char *const argv[], struct evidence *evidence)
 
 ATTACK(masked_paths) = {
 	.name = "masked_paths",
-	.what = "read or write what is covered in /proc, by another path or without its cover",
+	.what = "read what /proc tells of the host, or write what steers it, by whatever path",
 	.seen = "CVE-2025-31133, CVE-2023-27561, CVE-2019-19921",
 	.wall = "masked paths: targets on procfs, covers by descriptor",
 	.control = WORDS(WITHOUT("masked paths")),

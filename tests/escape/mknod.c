@@ -80,7 +80,7 @@ static enum outcome inside(char *const argv[], struct evidence *evidence)
 
 ATTACK(mknod_attack) = {
 	.name = "mknod",
-	.what = "make a device node and open the host's disk or memory by it",
+	.what = "make a device node and open the host's disk or memory by it, or make a whiteout",
 	.seen = "every container with CAP_MKNOD; whiteouts by anybody since Linux 5.8",
 	.wall = "no capability, filter, Landlock, nodev on every mount but /dev",
 	.control = WORDS(AS_ROOT_OF_THE_HOST, WITHOUT("nodev")),

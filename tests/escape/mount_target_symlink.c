@@ -66,5 +66,5 @@ ATTACK(mount_target_symlink) = {
 	.before = before,
 	.inside = inside,
 	.after = after,
-	.refusals = WORDS("symbolic link", "/links/out/made"),
+	.refusals = WORDS("symbolic link", "/links/out/made", "openat2 `links/out`"),
 };

@@ -92,5 +92,6 @@ ATTACK(proc_write_redirect) = {
 	.control = WORDS(WITHOUT("mount targets"), WITHOUT("masked paths")),
 	.root = root,
 	.inside = inside,
-	.refusals = WORDS("symbolic link", "must be mounted on ordinary directory"),
+	.refusals = WORDS("symbolic link", "must be mounted on ordinary directory",
+                          "the target `/proc` is invalid"),
 };
