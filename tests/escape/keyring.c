@@ -79,8 +79,6 @@ static void attempt(struct tries *tries)
 
 		tried(tries, reads(key), "the caller's key was found in %s", names[i]);
 	}
-	tried(tries, syscall(SYS_keyctl, KEYCTL_GET_PERSISTENT, 0, KEY_SPEC_PROCESS_KEYRING),
-	      "the persistent keyring of root was linked");
 }
 
 static enum outcome inside(char *const argv[], struct evidence *evidence)

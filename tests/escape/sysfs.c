@@ -54,7 +54,7 @@ static const struct {
 };
 
 static const char *const types[] = {
-	"sysfs", "debugfs", "tracefs", "securityfs", "configfs", "efivarfs", "bpf", "binfmt_misc",
+	"sysfs", "debugfs", "tracefs", "securityfs", "configfs", "efivarfs",
 };
 
 static long opened(const char *path)
