@@ -35,25 +35,36 @@ static bool is_true(struct json_object *object, const char *key)
 	return json_object_object_get_ex(object, key, &value) && json_object_get_boolean(value);
 }
 
-/* Runs agentdock-probes with WORDS; ANSWER is the JSON that it printed. NULL: it prints none. */
-static int ask(const struct audit *audit, const char *const argv[], struct json_object **answer,
-               struct err *e)
+/* Runs agentdock-probes by ARGV; what it prints goes to FD. */
+static int run_probes(const struct audit *audit, const char *const argv[], int fd, struct err *e)
 {
-	scoped_fd fd = memfd_create("answer", MFD_CLOEXEC);
+	return process_run(argv, (const char *const *)audit->environment.items, -1, fd, e);
+}
+
+static int read_answer(const struct audit *audit, int fd, struct json_object **answer,
+                       struct err *e)
+{
 	scoped_mem char *text = NULL;
 	char path[32];
 	size_t length;
 
-	if (fd < 0)
-		return err_sys(e, "making a file in memory");
-	TRY(process_run(argv, (const char *const *)audit->environment.items, -1, fd, e));
-	if (!answer)
-		return 0;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	TRY(file_read_all(AT_FDCWD, path, ANSWER_BYTES_MAX, &text, &length, e));
 	if (json_parse(text, length, answer, e) < 0)
 		return err_in(e, "%s", audit->probes);
 	return 0;
+}
+
+/* The same; ANSWER is the JSON that it printed. */
+static int ask(const struct audit *audit, const char *const argv[], struct json_object **answer,
+               struct err *e)
+{
+	scoped_fd fd = memfd_create("answer", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return err_sys(e, "making a file in memory");
+	TRY(run_probes(audit, argv, fd, e));
+	return read_answer(audit, fd, answer, e);
 }
 
 /* ---- the place ---- */
@@ -159,7 +170,7 @@ static int make_tree(const struct audit *audit, const char *part, const char *pa
                      const char *attack, struct err *e)
 {
 	TRY(dir_make_all(AT_FDCWD, path, 0755, e));
-	return ask(audit, (const char *[]){audit->probes, part, path, attack, NULL}, NULL, e);
+	return run_probes(audit, (const char *[]){audit->probes, part, path, attack, NULL}, -1, e);
 }
 
 /* An image of the attack's root; one for all that add nothing to it. */

@@ -8,6 +8,7 @@
 #include "tests/escape/driver.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,11 +37,18 @@ enum outcome verdict(struct evidence *evidence, enum outcome outcome, const char
 	return outcome;
 }
 
+static size_t attacks_count(void)
+{
+	uintptr_t bytes = (uintptr_t)__stop_attacks - (uintptr_t)__start_attacks;
+
+	return bytes / sizeof(void *);
+}
+
 static const struct attack *attack_find(const char *name)
 {
-	for (const struct attack *const *at = __start_attacks; at < __stop_attacks; at++)
-		if (strcmp((*at)->name, name) == 0)
-			return *at;
+	for (size_t i = 0; i < attacks_count(); i++)
+		if (strcmp(__start_attacks[i]->name, name) == 0)
+			return __start_attacks[i];
 	return NULL;
 }
 
@@ -58,18 +66,19 @@ static int list(void)
 {
 	scoped_json array = json_object_new_array();
 
-	for (const struct attack *const *at = __start_attacks; at < __stop_attacks; at++) {
+	for (size_t i = 0; i < attacks_count(); i++) {
+		const struct attack *attack = __start_attacks[i];
 		struct json_object *object = json_object_new_object();
 
-		json_add_string(object, "attack", (*at)->name);
-		json_add_string(object, "what", (*at)->what);
-		json_add_string(object, "seen", (*at)->seen);
-		json_add_string(object, "wall", (*at)->wall);
-		add_words(object, "options", (*at)->options);
-		add_words(object, "control", (*at)->control);
-		json_add_string(object, "no_control", (*at)->no_control ? (*at)->no_control : "");
-		json_add_bool(object, "root", (*at)->root);
-		json_add_bool(object, "workspace", (*at)->workspace);
+		json_add_string(object, "attack", attack->name);
+		json_add_string(object, "what", attack->what);
+		json_add_string(object, "seen", attack->seen);
+		json_add_string(object, "wall", attack->wall);
+		add_words(object, "options", attack->options);
+		add_words(object, "control", attack->control);
+		json_add_string(object, "no_control", attack->no_control ? attack->no_control : "");
+		json_add_bool(object, "root", attack->root);
+		json_add_bool(object, "workspace", attack->workspace);
 		json_object_array_add(array, object);
 	}
 	puts(json_object_to_json_string_ext(array, JSON_C_TO_STRING_PRETTY |
