@@ -90,7 +90,7 @@ static void during(void)
 
 static enum outcome inside(char *const argv[], struct evidence *evidence)
 {
-	int instances = 0, signals = 0, queues = 0;
+	int instances = 0, signals = 0, queues = 0, code = 0;
 	char name[16];
 
 	(void)argv;
@@ -99,14 +99,16 @@ static enum outcome inside(char *const argv[], struct evidence *evidence)
 	take_limits();
 	while (signals < 2 * SIGNALS && queue_signal() == 0)
 		signals++;
-	do {
-		snprintf(name, sizeof(name), "/queue-%d", queues++);
-	} while (queues < WANTED && make_queue(name) == 0);
+	while (queues < WANTED && code == 0) {
+		snprintf(name, sizeof(name), "/queue-%d", queues);
+		code = make_queue(name);
+		queues += code == 0;
+	}
 	hold();
 	return verdict(evidence, HELD,
-	               "%d inotify instances, %d signals, %d queues were held, and others have "
-	               "theirs",
-	               instances, signals, queues - 1);
+	               "%d inotify instances, %d signals and %d queues (then %s) were held, and "
+	               "others have theirs",
+	               instances, signals, queues, strerrorname_np(code));
 }
 
 static enum outcome after(enum outcome inside, int status, struct evidence *evidence)

@@ -156,7 +156,7 @@ ATTACK(memory) = {
 	.name = "memory",
 	.what = "hold more memory than the limit, in a form that is not counted",
 	.seen = "cgroup-v1/memory.txt (kernel memory, tcp apart); CVE-2013-4312 (descriptors in "
-                "flight)",
+		"flight)",
 	.wall = "memory.max, which everything is charged to",
 	.options = WORDS("--memory", "40m"),
 	.control = WORDS("--memory", "1g"),

@@ -2,7 +2,7 @@
 /*
  * Output without end: who keeps it all in memory for the report runs out of it, outside of any
  * sandbox's limit. A part at the beginning and one at the end are kept, the rest is counted. The host
- * asks the kernel how much memory the launcher ever had while 200 MiB came.
+ * asks the kernel how much memory the launcher ever had while 100 MiB came.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #include "tests/escape/attack.h"
 
-enum { CHUNK = 65536, FLOOD_MIB = 200, MODEST_MIB = 64 };
+enum { CHUNK = 65536, FLOOD_MIB = 100, MODEST_MIB = 64 };
 
 static enum outcome inside(char *const argv[], struct evidence *evidence)
 {

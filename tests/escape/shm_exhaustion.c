@@ -46,7 +46,7 @@ static int fill_segment(const void *id)
 {
 	void *memory = shmat(*(const int *)id, NULL, 0);
 
-	if (memory == (void *)-1) /* NOLINT(performance-no-int-to-ptr): what shmat answers */
+	if (memory == (void *)-1)
 		return errno;
 	memset(memory, 1, PIECE);
 	return 0;

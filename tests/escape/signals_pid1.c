@@ -47,6 +47,8 @@ static int reaps(void)
 	child = fork();
 	if (child == 0) {
 		orphan = fork();
+		if (orphan == 0)
+			_exit(0);
 		_exit(write(ends[1], &orphan, sizeof(orphan)) != sizeof(orphan) || orphan < 0);
 	}
 	if (child > 0 && waitpid(child, NULL, 0) == child &&
@@ -93,6 +95,15 @@ static int stop_everybody(const void *unused)
 	return kill(-1, SIGSTOP) < 0 || kill(-1, SIGCONT) < 0 ? errno : 0;
 }
 
+/* Pid 1 hands signals on once it has said that the command runs; before, the start would fail. */
+static void await_started(pid_t pid, const sigset_t *signals)
+{
+	const struct timespec patience = {.tv_sec = 1};
+
+	kill(pid, SIGUSR1);
+	sigtimedwait(signals, NULL, &patience);
+}
+
 static enum outcome inside(char *const argv[], struct evidence *evidence)
 {
 	pid_t pid = getppid();
@@ -105,6 +116,7 @@ static enum outcome inside(char *const argv[], struct evidence *evidence)
 	/* what pid 1 hands on to the command */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
+	await_started(pid, &all);
 	send_each_way(pid, SIGSTOP);
 	if (state_of(pid) == 'T') {
 		kill(pid, SIGCONT); /* else the launcher waits for us for ever */

@@ -167,7 +167,7 @@ ATTACK(tiocsti) = {
 	.what = "type into the operator's terminal, or read it",
 	.seen = "CVE-2017-5226 (bubblewrap), CVE-2016-10124 (LXC)",
 	.wall = "a session of its own, no descriptor of the terminal; TIOCSTI and TIOCLINUX "
-                "forbidden",
+		"forbidden",
 	.control = WORDS(WITHOUT("closed descriptors"), WITHOUT("session"), WITHOUT("seccomp")),
 	.before = before,
 	.inside = inside,
