@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ enum {
 	CHUNK = 65536,
 	PIPE_BYTES = 1 << 20, /* what anybody may make of a pipe, until all of them hold too much */
 	DESCRIPTORS = 3800,
+	CONNECTIONS = 200,
 	TABLE_COVERS = 2 << 20, /* by one page of page table */
 	PAGE = 4096,
 };
@@ -103,7 +105,7 @@ static int pipes(const void *unused)
 		fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES);
 		total += stuff(ends[1]);
 	}
-	return total < WANTED ? EMFILE : 0;
+	return total < WANTED ? ENOBUFS : 0;
 }
 
 static int sockets(const void *unused)
@@ -117,7 +119,41 @@ static int sockets(const void *unused)
 			return errno;
 		total += stuff(pair[0]);
 	}
-	return total < WANTED ? EMFILE : 0;
+	return total < WANTED ? ENOBUFS : 0;
+}
+
+static int connected(int listener, const struct sockaddr_in *address)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ||
+	    accept4(listener, NULL, NULL, SOCK_CLOEXEC) < 0)
+		return -1;
+	return fd;
+}
+
+/* Of which nobody reads the other end. */
+static int tcp(const void *unused)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+	                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t length = sizeof(address);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	size_t total = 0;
+
+	(void)unused;
+	if (listener < 0 || bind(listener, (struct sockaddr *)&address, length) < 0 ||
+	    listen(listener, 8) < 0 ||
+	    getsockname(listener, (struct sockaddr *)&address, &length) < 0)
+		return errno;
+	for (int open = 0; open < CONNECTIONS && total < WANTED; open++) {
+		int fd = connected(listener, &address);
+
+		if (fd < 0)
+			return errno;
+		total += stuff(fd);
+	}
+	return total < WANTED ? ENOBUFS : 0;
 }
 
 /* One page of zeroes for each page of page table: only the tables are new memory. */
@@ -148,6 +184,7 @@ static enum outcome inside(char *const argv[], struct evidence *evidence)
 	tally_add(&tally, "/dev/shm", try_apart(shm, NULL));
 	tally_add(&tally, "pipes", try_apart(pipes, NULL));
 	tally_add(&tally, "sockets", try_apart(sockets, NULL));
+	tally_add(&tally, "TCP", try_apart(tcp, NULL));
 	tally_add(&tally, "page tables", try_apart(page_tables, NULL));
 	return tally_verdict(&tally, evidence);
 }
