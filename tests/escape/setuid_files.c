@@ -148,7 +148,7 @@ static enum outcome inside(char *const argv[], struct evidence *evidence)
 ATTACK(setuid_files) = {
 	.name = "setuid_files",
 	.what = "become root inside by a setuid program or a file's capabilities",
-	.seen = "every container without no_new_privs; CVE-2021-41091",
+	.seen = "every container that runs as a user and without no_new_privs",
 	.wall = "nosuid, no_new_privs, empty bounding set",
 	.control = WORDS(WITHOUT("nosuid"), WITHOUT("no new privileges"), WITHOUT("landlock"),
                          WITHOUT("seccomp")),
