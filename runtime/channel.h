@@ -16,7 +16,7 @@
 
 enum channel_kind {
 	CHANNEL_GO = 1, /* outside: my half of ROW is done */
-	CHANNEL_AT,     /* inside: I am at ROW, which waits for this */
+	CHANNEL_AT,     /* inside: I am at ROW, the gate, which waits for the command */
 	CHANNEL_FAILED, /* inside: ROW failed: error, fault; nothing follows */
 	CHANNEL_READY, /* inside: exec is next; times of the rows, the seccomp listener beside it */
 	CHANNEL_DISK,  /* the disk's maker: here it is, its mount beside it; its image, if it has

@@ -33,6 +33,9 @@ struct sandbox {
 	const struct sandbox_watch *watch;
 	struct sandbox_host *host;
 	struct report *report;
+	/* of a sandbox that is prepared before its command is known: spec and report are these */
+	struct sandbox_spec own_spec;
+	struct report *own_report;
 	struct identity identity; /* the spec's, with user_namespace and host_base filled in */
 
 	/* label: the locked file RUN/sN that marks all this as ours while we live */
@@ -63,7 +66,7 @@ struct sandbox {
 	/* as long as we hold it, pid 1's end need not wait for its mounts to be taken down; -1 where
 	 * that end was quicker than we */
 	int mountnsfd;
-	int rootfd; /* the assembled root on its way inside */
+	int handedfd; /* on its way inside with the next GO: the assembled root, the late command */
 	int listenerfd;
 	bool no_idmap; /* the layers' file system cannot be idmapped: play again without */
 	struct seccomp_denials denials;
@@ -85,7 +88,8 @@ struct inside {
 	int rootfd;     /* the new root */
 	int listenerfd; /* of the seccomp filter, on its way outside */
 	int landlock_abi;
-	char program[4096]; /* the command's resolved path */
+	struct sandbox_spec given; /* the spec with the command that came later */
+	char program[4096];        /* the command's resolved path */
 	enum channel_fault fault;
 	uint32_t row_us[REPORT_ROWS_MAX];
 };
@@ -107,8 +111,13 @@ int supervise_running(struct sandbox *sandbox, struct err *e);
 
 /* ---- score.c ---- */
 
-/* Plays the score up to the command's start. On failure sandbox->fault says whose it is. */
+/*
+ * Plays the score up to the command's start, or, where the command comes later, up to the gate
+ * first and from there with the second call. On failure sandbox->fault says whose it is.
+ */
 int score_play(struct sandbox *sandbox, struct err *e);
+int score_play_to_gate(struct sandbox *sandbox, struct err *e);
+int score_play_from_gate(struct sandbox *sandbox, struct err *e);
 
 /* The process inside, from its first instruction to exec. */
 _Noreturn void score_play_inside(const struct sandbox *sandbox);
@@ -147,6 +156,7 @@ OUTSIDE(start_packing);
 OUTSIDE(clone_inside);
 OUTSIDE(map_ids);
 OUTSIDE(assemble_root);
+OUTSIDE(open_gate);
 
 INSIDE(join_cgroup);
 INSIDE(make_namespaces);
@@ -173,6 +183,7 @@ INSIDE(become_user);
 INSIDE(drop_capabilities);
 INSIDE(no_new_privs);
 INSIDE(restrict_files);
+INSIDE(pass_gate);
 INSIDE(working_directory);
 INSIDE(find_command);
 INSIDE(arrange_descriptors);

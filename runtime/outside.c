@@ -301,9 +301,9 @@ OUTSIDE(assemble_root)
 		usernsfd = file_open(sandbox->procfd, "ns/user", O_RDONLY, 0, e);
 		TRY(usernsfd);
 	}
-	sandbox->rootfd = overlay_create(sandbox->layerfds, sandbox->layers_count,
-	                                 sandbox->disk.mountfd, usernsfd, e);
-	if (sandbox->rootfd == -EOPNOTSUPP && usernsfd >= 0)
+	sandbox->handedfd = overlay_create(sandbox->layerfds, sandbox->layers_count,
+	                                   sandbox->disk.mountfd, usernsfd, e);
+	if (sandbox->handedfd == -EOPNOTSUPP && usernsfd >= 0)
 		sandbox->no_idmap = true;
-	return sandbox->rootfd < 0 ? sandbox->rootfd : 0;
+	return sandbox->handedfd < 0 ? sandbox->handedfd : 0;
 }

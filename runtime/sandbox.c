@@ -32,7 +32,7 @@ static void each_descriptor(struct sandbox *sandbox, void (*act)(int *fd))
 		&sandbox->insidefds[0], &sandbox->insidefds[1],     &sandbox->insidefds[2],
 		&sandbox->archiverfd,   &sandbox->packfd,           &sandbox->pack_resultfd,
 		&sandbox->channelfd,    &sandbox->inside_channelfd, &sandbox->pidfd,
-		&sandbox->procfd,       &sandbox->rootfd,           &sandbox->listenerfd,
+		&sandbox->procfd,       &sandbox->handedfd,         &sandbox->listenerfd,
 		&sandbox->diskfd,       &sandbox->mountnsfd,
 	};
 
@@ -290,17 +290,22 @@ static void judge_start(struct sandbox *sandbox, const struct err *e)
 		report->reason = fault == FAULT_DISK_FULL ? REPORT_DISK_FULL : REPORT_START_FAILED;
 }
 
-static int build(struct sandbox *sandbox, struct err *e)
+typedef int play_score(struct sandbox *sandbox, struct err *e);
+
+static int build(struct sandbox *sandbox, play_score *play, struct err *e)
 {
+	struct report *report = sandbox->report;
 	int r;
 
 	sandbox->began_us = clock_us();
 	sandbox->deadline_us = sandbox->began_us + sandbox->spec->start_timeout_ms * 1000;
 	phase(sandbox, REPORT_START);
-	r = score_play(sandbox, e);
+	r = play(sandbox, e);
 	sandbox->started_us = clock_us();
-	sandbox->report->phase_us[REPORT_START] = sandbox->started_us - sandbox->began_us -
-	                                          sandbox->report->phase_us[REPORT_UNPACK];
+	report->phase_us[REPORT_START] = sandbox->started_us - sandbox->began_us;
+	/* what was unpacked before the command came is no part of this */
+	if (!sandbox->spec->command_later)
+		report->phase_us[REPORT_START] -= report->phase_us[REPORT_UNPACK];
 	return r;
 }
 
@@ -308,11 +313,11 @@ static int build(struct sandbox *sandbox, struct err *e)
  * Builds, runs and collects. What fails before the command starts is judged by whose fault it is;
  * what fails later is ours.
  */
-static int play(struct sandbox *sandbox, struct err *e)
+static int run_it(struct sandbox *sandbox, play_score *play, struct err *e)
 {
 	struct report *report = sandbox->report;
 	struct err reaping;
-	int r = build(sandbox, e), reaped;
+	int r = build(sandbox, play, e), reaped;
 
 	collect_limits(sandbox);
 	if (r < 0) {
@@ -340,70 +345,61 @@ static int play(struct sandbox *sandbox, struct err *e)
 	return r;
 }
 
+static void sandbox_free(struct sandbox *sandbox)
+{
+	output_release(&sandbox->outputs[0]);
+	output_release(&sandbox->outputs[1]);
+	free(sandbox->own_report);
+	free(sandbox);
+}
+
 int sandbox_tear_down(struct sandbox *left, struct err *e)
 {
-	int r;
+	struct err late = {0};
+	int r = 0, removed;
 
 	if (!left)
 		return 0;
+	if (left->own_report) /* prepared, and not run */
+		r = end_processes(left, false, e);
 	each_descriptor(left, close_fd);
 	disk_release(&left->disk);
-	r = remove_cgroup(left, e);
+	removed = remove_cgroup(left, &late);
+	if (r == 0 && removed < 0) {
+		*e = late;
+		r = removed;
+	}
 	if (r == 0)
 		label_drop(left);
 	close_fd(&left->labelfd); /* a label that stays is reaped with what it covers */
-	output_release(&left->outputs[0]);
-	output_release(&left->outputs[1]);
-	free(left);
+	sandbox_free(left);
 	return r;
 }
 
-/* Ends the processes, and all the rest unless LEFT is to have it. The first error stays. */
-static int finish(struct sandbox *sandbox, bool finished, struct sandbox **left, struct err *e)
+/*
+ * The end of a run that ended with R: its processes go, and the rest unless LEFT is to have it. An
+ * error on the way is the run's where that had none.
+ */
+static int finish(struct sandbox *sandbox, int r, struct sandbox **left, struct err *e)
 {
-	int r = end_processes(sandbox, finished, e), torn;
-	struct err late = {0};
+	struct report *report = sandbox->report;
+	uint64_t ended = sandbox->ended_us ? sandbox->ended_us : clock_us();
+	struct err late = {0}, later;
+	int finished = end_processes(sandbox, r == 0, &late);
 
-	if (r == 0 && finished && left) {
+	if (finished < 0)
+		sandbox->slot = -1; /* the label stays, for the next start */
+	if (r == 0 && finished == 0 && left)
 		*left = sandbox;
-		return 0;
-	}
-	if (r < 0)
-		sandbox->slot = -1; /* the label stays */
-	torn = sandbox_tear_down(sandbox, &late);
-	if (r == 0 && torn < 0) {
-		*e = late;
-		r = torn;
-	}
-	return r;
-}
-
-static int run_once(struct sandbox_host *host, const struct sandbox_spec *spec,
-                    const struct sandbox_watch *watch, bool user_namespace, bool *no_idmap,
-                    struct report *report, struct sandbox **left, struct err *e)
-{
-	struct sandbox *sandbox = sandbox_new(host, spec, watch, report, e);
-	struct err late = {0};
-	uint64_t ended;
-	int r, finished;
-
-	if (!sandbox) {
-		report->error = *e;
-		return -e->code;
-	}
-	sandbox->identity.user_namespace = user_namespace && !unsafe_without("user namespace");
-	r = play(sandbox, e);
-	*no_idmap = sandbox->no_idmap;
-	ended = sandbox->ended_us ? sandbox->ended_us : clock_us();
-	finished = finish(sandbox, r == 0, left, &late);
+	else if (sandbox_tear_down(sandbox, finished < 0 ? &later : &late) < 0)
+		finished = -late.code;
 	report->phase_us[REPORT_COLLECT] = clock_us() - ended;
-	if (finished < 0 && r == 0) {
-		*e = late;
-		report->error = late;
-		report->reason = REPORT_INTERNAL;
-		return finished;
-	}
-	return r;
+	if (finished == 0 || r < 0)
+		return r;
+	*e = late;
+	report->error = late;
+	report->reason = REPORT_INTERNAL;
+	return finished;
 }
 
 static struct json_object *labels_object(const struct string_list *labels)
@@ -422,34 +418,157 @@ static struct json_object *labels_object(const struct string_list *labels)
 	return object;
 }
 
+/* Whoever reads what the command writes may go; returns what was before. */
+static struct sigaction ignore_sigpipe(void)
+{
+	struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+
+	sigaction(SIGPIPE, &ignore, &before);
+	return before;
+}
+
+/* With and without a user namespace are different sandboxes, so they differ from the first row on. */
+static struct sandbox *sandbox_for(struct sandbox_host *host, const struct sandbox_spec *spec,
+                                   const struct sandbox_watch *watch, bool user_namespace,
+                                   struct report *report, struct err *e)
+{
+	struct sandbox *sandbox = sandbox_new(host, spec, watch, report, e);
+
+	if (sandbox)
+		sandbox->identity.user_namespace = user_namespace &&
+		                                   !unsafe_without("user namespace");
+	return sandbox;
+}
+
+static int run_once(struct sandbox_host *host, const struct sandbox_spec *spec,
+                    const struct sandbox_watch *watch, bool user_namespace, bool *no_idmap,
+                    struct report *report, struct sandbox **left, struct err *e)
+{
+	struct sandbox *sandbox = sandbox_for(host, spec, watch, user_namespace, report, e);
+	int r;
+
+	if (!sandbox) {
+		report->error = *e;
+		return -e->code;
+	}
+	r = run_it(sandbox, score_play, e);
+	*no_idmap = sandbox->no_idmap;
+	return finish(sandbox, r, left, e);
+}
+
+static const struct report new_report = {.exit_code = -1, .reason = REPORT_INTERNAL};
+
+/* A spec that makes no sense. Returns -e->code. */
+static int refuse(struct report *report, const struct err *e)
+{
+	report->reason = REPORT_START_FAILED;
+	report->start_exit_code = 125;
+	report->error = *e;
+	return -e->code;
+}
+
 int sandbox_run(struct sandbox_host *host, const struct sandbox_spec *spec,
                 const struct sandbox_watch *watch, struct report *report, struct sandbox **left,
                 struct err *e)
 {
-	struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+	struct sigaction before;
 	bool no_idmap = false;
 	int r;
 
 	if (left)
 		*left = NULL;
-	*report = (struct report){.exit_code = -1, .reason = REPORT_INTERNAL};
+	*report = new_report;
 	r = sandbox_spec_check(spec, e);
-	if (r < 0) {
-		report->reason = REPORT_START_FAILED;
-		report->start_exit_code = 125;
-		report->error = *e;
-		return r;
-	}
+	if (r < 0)
+		return refuse(report, e);
 	report->labels = labels_object(spec->labels);
-	sigaction(SIGPIPE, &ignore, &before);
+	before = ignore_sigpipe();
 	r = run_once(host, spec, watch, true, &no_idmap, report, left, e);
 	if (no_idmap && spec->user_namespace_may_be_missing) {
 		struct json_object *labels = report->labels;
 
-		*report = (struct report){
-			.exit_code = -1, .reason = REPORT_INTERNAL, .labels = labels};
+		*report = new_report;
+		report->labels = labels;
 		r = run_once(host, spec, watch, false, &no_idmap, report, left, e);
 	}
 	sigaction(SIGPIPE, &before, NULL);
 	return r;
+}
+
+/* ---- prepared ahead ---- */
+
+static int prepare_once(struct sandbox_host *host, const struct sandbox_spec *spec,
+                        bool user_namespace, bool *no_idmap, struct sandbox **prepared,
+                        struct err *e)
+{
+	static const struct sandbox_watch nobody = {.livefds = {-1, -1}, .cancelfd = -1};
+	struct report *report = malloc(sizeof *report);
+	struct sandbox *sandbox;
+	struct err late;
+	int r;
+
+	if (!report)
+		return err_set(e, ENOMEM, "no memory for a sandbox");
+	*report = new_report;
+	sandbox = sandbox_for(host, spec, &nobody, user_namespace, report, e);
+	if (!sandbox) {
+		free(report);
+		return -e->code;
+	}
+	sandbox->own_report = report;
+	sandbox->own_spec = *spec;
+	sandbox->spec = &sandbox->own_spec;
+	r = build(sandbox, score_play_to_gate, e);
+	if (r == 0) {
+		*prepared = sandbox;
+		return 0;
+	}
+	workspace_first_cause(sandbox, e);
+	*no_idmap = sandbox->no_idmap;
+	sandbox_tear_down(sandbox, &late);
+	return -e->code;
+}
+
+int sandbox_prepare(struct sandbox_host *host, const struct sandbox_spec *spec,
+                    struct sandbox **prepared, struct err *e)
+{
+	struct sandbox_spec gated = *spec;
+	bool no_idmap = false;
+	int r;
+
+	gated.command_later = true;
+	TRY(sandbox_spec_check(&gated, e));
+	r = prepare_once(host, &gated, true, &no_idmap, prepared, e);
+	if (no_idmap && spec->user_namespace_may_be_missing)
+		r = prepare_once(host, &gated, false, &no_idmap, prepared, e);
+	return r;
+}
+
+int sandbox_run_prepared(struct sandbox *prepared, const struct sandbox_command *command,
+                         const struct sandbox_watch *watch, struct report *report,
+                         struct sandbox **left, struct err *e)
+{
+	struct sandbox_spec *spec = &prepared->own_spec;
+	struct sandbox_spec whole;
+	int r;
+
+	if (left)
+		*left = NULL;
+	*report = *prepared->own_report;
+	free(take_mem(&prepared->own_report));
+	prepared->report = report;
+	prepared->watch = watch;
+	report->labels = labels_object(spec->labels);
+	spec->argv = command->argv;
+	spec->envp = command->envp;
+	spec->cwd = command->cwd;
+	whole = *spec;
+	whole.command_later = false;
+	r = sandbox_spec_check(&whole, e);
+	if (r < 0)
+		return finish(prepared, refuse(report, e), NULL, e);
+	struct sigaction before = ignore_sigpipe();
+	r = run_it(prepared, score_play_from_gate, e);
+	sigaction(SIGPIPE, &before, NULL);
+	return finish(prepared, r, left, e);
 }

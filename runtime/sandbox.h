@@ -42,7 +42,7 @@ struct sandbox_watch {
 	void *data;
 };
 
-/* A sandbox that is over, as far as it is left. */
+/* One that is prepared, or over and as far as it is left. */
 struct sandbox;
 
 /*
@@ -56,6 +56,26 @@ struct sandbox;
 int sandbox_run(struct sandbox_host *host, const struct sandbox_spec *spec,
                 const struct sandbox_watch *watch, struct report *report, struct sandbox **left,
                 struct err *e);
+
+/*
+ * A sandbox that is built ahead, so that a long-lived caller's command starts at once: it waits with
+ * everything made and everything given up, until it is run, once, or torn down. SPEC's argv, envp
+ * and cwd are not looked at; what its other pointers show must outlive the sandbox. Its time-outs
+ * begin with the command, its report with the building.
+ */
+int sandbox_prepare(struct sandbox_host *host, const struct sandbox_spec *spec,
+                    struct sandbox **prepared, struct err *e);
+
+struct sandbox_command {
+	char *const *argv; /* as in a spec */
+	char *const *envp;
+	const char *cwd;
+};
+
+/* As sandbox_run, of which PREPARED is the first half; PREPARED is gone at the return. */
+int sandbox_run_prepared(struct sandbox *prepared, const struct sandbox_command *command,
+                         const struct sandbox_watch *watch, struct report *report,
+                         struct sandbox **left, struct err *e);
 
 /* Unmounts, detaches and removes what LEFT still has in the kernel, and frees it. HOST must be open. */
 int sandbox_tear_down(struct sandbox *left, struct err *e);

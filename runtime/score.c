@@ -34,6 +34,11 @@ static bool wants_read_only(const struct sandbox_spec *spec)
 	return spec->read_only_root;
 }
 
+static bool comes_later(const struct sandbox_spec *spec)
+{
+	return spec->command_later;
+}
+
 /* clang-format off */
 const struct step score[] = {
 	/* name                  outside         inside               only when      */
@@ -79,6 +84,8 @@ const struct step score[] = {
 	{ "no new privileges",   NULL,           no_new_privs,        NULL            },
 	/* after "no new privileges", which it needs; a second wall around the files */
 	{ "landlock",            NULL,           restrict_files,      NULL            },
+	/* a prepared sandbox waits here; nothing before depends on the command */
+	{ "gate",                open_gate,      pass_gate,           comes_later     },
 	{ "working directory",   NULL,           working_directory,   NULL            },
 	{ "command",             NULL,           find_command,        NULL            },
 	{ "descriptors",         NULL,           arrange_descriptors, NULL            },
@@ -211,8 +218,8 @@ static int play_outside_row(struct sandbox *sandbox, int row, struct err *e)
 	if (step->inside) {
 		struct channel_message go = {.kind = CHANNEL_GO, .row = row};
 
-		TRY(channel_send(sandbox->channelfd, &go, sandbox->rootfd, e));
-		close_fd(&sandbox->rootfd);
+		TRY(channel_send(sandbox->channelfd, &go, sandbox->handedfd, e));
+		close_fd(&sandbox->handedfd);
 	}
 	return 0;
 }
@@ -265,6 +272,25 @@ static int await_start(struct sandbox *sandbox, struct err *e)
 	}
 }
 
+/* Until the inside waits for its command. */
+static int await_gate(struct sandbox *sandbox, struct err *e)
+{
+	struct channel_message message;
+	scoped_fd fd = -1;
+	int r = supervise_building(sandbox, &message, &fd, e);
+
+	TRY(r);
+	if (r == 0)
+		return inside_died(sandbox, e);
+	if (message.kind == CHANNEL_FAILED)
+		return inside_failed(sandbox, &message, e);
+	if (message.kind != CHANNEL_AT)
+		return err_set(e, EPROTO, "an unexpected message (%d) from inside", message.kind);
+	if (score_fault.kind == SCORE_KILL_INSIDE && message.row != row_named(pass_gate))
+		kill(getpid(), SIGKILL);
+	return 0;
+}
+
 /* Names the rows that were played and leaves out the others. */
 static void report_rows(struct sandbox *sandbox)
 {
@@ -284,21 +310,41 @@ static void report_rows(struct sandbox *sandbox)
 	report->rows_count = count;
 }
 
-int score_play(struct sandbox *sandbox, struct err *e)
+/* The outside halves of the rows from FROM up to TO. */
+static int play_outside_rows(struct sandbox *sandbox, int from, int to, struct err *e)
 {
-	int r = 0;
-
-	for (int row = 0; row < ROWS && r == 0; row++) {
-		if (!wanted(row, sandbox->spec) || !score[row].outside)
-			continue;
-		r = play_outside_row(sandbox, row, e);
-		if (r < 0)
-			r = first_cause(sandbox, e);
+	for (int row = from; row < to; row++) {
+		if (wanted(row, sandbox->spec) && score[row].outside &&
+		    play_outside_row(sandbox, row, e) < 0)
+			return first_cause(sandbox, e);
 	}
+	return 0;
+}
+
+int score_play_from_gate(struct sandbox *sandbox, struct err *e)
+{
+	int r = play_outside_rows(sandbox, row_named(pass_gate), ROWS, e);
+
 	if (r == 0)
 		r = await_start(sandbox, e);
 	report_rows(sandbox);
 	return r;
+}
+
+int score_play(struct sandbox *sandbox, struct err *e)
+{
+	int r = play_outside_rows(sandbox, 0, row_named(pass_gate), e);
+
+	if (r == 0)
+		return score_play_from_gate(sandbox, e);
+	report_rows(sandbox);
+	return r;
+}
+
+int score_play_to_gate(struct sandbox *sandbox, struct err *e)
+{
+	TRY(play_outside_rows(sandbox, 0, row_named(pass_gate), e));
+	return await_gate(sandbox, e);
 }
 
 /* ---- inside ---- */
@@ -314,6 +360,10 @@ static int play_inside_row(struct inside *in, int row, struct err *e)
 	struct channel_message message;
 	const struct step *step = &score[row];
 
+	if (step->inside == pass_gate) {
+		message = (struct channel_message){.kind = CHANNEL_AT, .row = row};
+		TRY(channel_send(in->channelfd, &message, -1, e));
+	}
 	if (step->outside) {
 		if (channel_receive(in->channelfd, &message, &in->receivedfd, e) != 1 ||
 		    message.kind != CHANNEL_GO || message.row != row)

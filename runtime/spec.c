@@ -96,6 +96,19 @@ static int check_rlimits(const struct identity *identity, struct err *e)
 	return 0;
 }
 
+static int check_command(const struct sandbox_spec *spec, struct err *e)
+{
+	if (!spec->argv || !spec->argv[0] || !spec->argv[0][0])
+		return err_set(e, EINVAL, "no command: name the program to run and its arguments");
+	if (!spec->envp)
+		return err_set(e, EINVAL, "a command needs an environment");
+	TRY(check_text("working directory", spec->cwd, 4095, e));
+	if (spec->cwd[0] != '/')
+		return err_set(e, EINVAL, "working directory '%s': wanted an absolute path",
+		               spec->cwd);
+	return 0;
+}
+
 int sandbox_spec_check(const struct sandbox_spec *spec, struct err *e)
 {
 	const uint64_t tebibytes = 1024ull * 1024 * MIB * 64, day_ms = 24ull * 3600 * 1000;
@@ -113,15 +126,11 @@ int sandbox_spec_check(const struct sandbox_spec *spec, struct err *e)
 		{"tmpfs mounts", (uint64_t)spec->tmpfs_count, 0, SPEC_TMPFS_MAX},
 	};
 
-	if (!spec->argv || !spec->argv[0] || !spec->argv[0][0])
-		return err_set(e, EINVAL, "no command: name the program to run and its arguments");
-	if (!spec->envp || !spec->image || !spec->filter)
-		return err_set(e, EINVAL, "a spec needs an environment, an image and a filter");
+	if (!spec->image || !spec->filter)
+		return err_set(e, EINVAL, "a spec needs an image and a filter");
+	if (!spec->command_later)
+		TRY(check_command(spec, e));
 	TRY(check_text("hostname", spec->hostname, 64, e));
-	TRY(check_text("working directory", spec->cwd, 4095, e));
-	if (spec->cwd[0] != '/')
-		return err_set(e, EINVAL, "working directory '%s': wanted an absolute path",
-		               spec->cwd);
 	TRY(check_bounds(bounds, sizeof bounds / sizeof *bounds, e));
 	return check_rlimits(&spec->identity, e);
 }

@@ -49,6 +49,7 @@ struct sandbox_spec {
 
 	const struct string_list *labels; /* KEY=VALUE */
 	bool keep;                        /* the disk outlives the sandbox */
+	bool command_later; /* sandbox_prepare: argv, envp and cwd are none of this spec's */
 };
 
 /* Fills in the documented defaults (requirements LI1 to LI8, IS1). */

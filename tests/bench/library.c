@@ -3,9 +3,10 @@
  * Times sandbox_run as a long-lived caller of the library sees it: no new process of ours, the host
  * and the image found once.
  *
- *	library STATE RUN CGROUP-PARENT ROUNDS
+ *	library STATE RUN CGROUP-PARENT ROUNDS [prepared]
  *
- * Prints one line of microseconds for each run of /bin/true.
+ * Prints one line of microseconds for each run of /bin/true, from the call to its report; with
+ * "prepared" in a sandbox that was built ahead. Tearing down is not in it, nor is building ahead.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,23 +24,48 @@ static unsigned long long now_us(void)
 	return (unsigned long long)now.tv_sec * 1000000 + (unsigned long long)now.tv_nsec / 1000;
 }
 
-static int time_one(struct sandbox_host *host, const struct sandbox_spec *spec, struct err *e)
+typedef int run_one(struct sandbox_host *host, const struct sandbox_spec *spec,
+                    const struct sandbox_watch *watch, struct report *report, struct sandbox **left,
+                    unsigned long long *began_us, struct err *e);
+
+static int run_built(struct sandbox_host *host, const struct sandbox_spec *spec,
+                     const struct sandbox_watch *watch, struct report *report,
+                     struct sandbox **left, unsigned long long *began_us, struct err *e)
+{
+	*began_us = now_us();
+	return sandbox_run(host, spec, watch, report, left, e);
+}
+
+static int run_prepared(struct sandbox_host *host, const struct sandbox_spec *spec,
+                        const struct sandbox_watch *watch, struct report *report,
+                        struct sandbox **left, unsigned long long *began_us, struct err *e)
+{
+	const struct sandbox_command command = {spec->argv, spec->envp, spec->cwd};
+	struct sandbox *prepared;
+
+	TRY(sandbox_prepare(host, spec, &prepared, e));
+	*began_us = now_us();
+	return sandbox_run_prepared(prepared, &command, watch, report, left, e);
+}
+
+static int time_one(run_one *run, struct sandbox_host *host, const struct sandbox_spec *spec,
+                    struct err *e)
 {
 	const struct sandbox_watch watch = {.livefds = {-1, -1}, .cancelfd = -1};
-	unsigned long long began = now_us();
+	unsigned long long began_us;
 	struct sandbox *left;
 	struct report report;
-	int r = sandbox_run(host, spec, &watch, &report, &left, e);
+	int r = run(host, spec, &watch, &report, &left, &began_us, e);
 
 	if (r == 0 && report.exit_code != 0)
 		r = err_set(e, ECHILD, "/bin/true returned %d", report.exit_code);
-	printf("%llu\n", now_us() - began);
+	printf("%llu\n", now_us() - began_us);
 	report_release(&report);
 	TRY(r);
 	return sandbox_tear_down(left, e);
 }
 
-static int time_all(struct sandbox_host *host, int rounds, struct err *e)
+static int time_all(struct sandbox_host *host, run_one *run, int rounds, struct err *e)
 {
 	static char program[] = "/bin/true", path[] = "PATH=/bin";
 	static char *const argv[] = {program, NULL}, *const envp[] = {path, NULL};
@@ -52,7 +78,7 @@ static int time_all(struct sandbox_host *host, int rounds, struct err *e)
 	TRY(image_find(&host->store, "default", &image, e));
 	spec.image = &image;
 	for (int i = 0; i < rounds; i++)
-		TRY(time_one(host, &spec, e));
+		TRY(time_one(run, host, &spec, e));
 	image_release(&image);
 	return 0;
 }
@@ -64,8 +90,8 @@ int main(int argc, char *argv[])
 	struct err e = {0};
 	int r;
 
-	if (argc != 5) {
-		fputs("usage: library STATE RUN CGROUP-PARENT ROUNDS\n", stderr);
+	if (argc < 5) {
+		fputs("usage: library STATE RUN CGROUP-PARENT ROUNDS [prepared]\n", stderr);
 		return 125;
 	}
 	paths.state = argv[1];
@@ -73,7 +99,8 @@ int main(int argc, char *argv[])
 	paths.cgroup_parent = argv[3];
 	r = sandbox_host_open(&host, &paths, &e);
 	if (r == 0) {
-		r = time_all(&host, (int)strtol(argv[4], NULL, 10), &e);
+		r = time_all(&host, argc > 5 ? run_prepared : run_built,
+		             (int)strtol(argv[4], NULL, 10), &e);
 		sandbox_host_release(&host);
 	}
 	if (r < 0)

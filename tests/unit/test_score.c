@@ -124,12 +124,15 @@ static int tear_down(void **state)
 
 /* ---- a run that uses every row ---- */
 
-static int run(struct report *report)
+/* At once, or prepared and then run. */
+static int run(struct report *report, bool prepared)
 {
 	char *argv[] = {(char[]){"/bin/sh"}, (char[]){"-c"},
 	                (char[]){"read line <file && echo \"$line\""}, NULL};
 	char *envp[] = {(char[]){"PATH=/bin"}, NULL};
 	struct sandbox_watch watch = {.livefds = {-1, -1}, .cancelfd = -1};
+	const struct sandbox_command command = {argv, envp, "/workspace"};
+	struct sandbox *sandbox;
 	struct sandbox_spec spec;
 
 	sandbox_spec_defaults(&spec);
@@ -142,14 +145,24 @@ static int run(struct report *report)
 	spec.disk.inodes = 1000;
 	spec.tmpfs[0] = (struct tmpfs_mount){.path = "/scratch", .size_bytes = 1 << 20};
 	spec.tmpfs_count = 1;
-	return sandbox_run(&host, &spec, &watch, report, NULL, &e);
+	if (!prepared)
+		return sandbox_run(&host, &spec, &watch, report, NULL, &e);
+	*report = (struct report){.reason = REPORT_INTERNAL};
+	spec.argv = spec.envp = NULL;
+	spec.cwd = NULL;
+	int r = sandbox_prepare(&host, &spec, &sandbox, &e);
+	if (r < 0) {
+		report->error = e;
+		return r;
+	}
+	return sandbox_run_prepared(sandbox, &command, &watch, report, NULL, &e);
 }
 
-static void runs_well(void)
+static void runs_well(bool prepared)
 {
 	struct report report;
 
-	OK(run(&report));
+	OK(run(&report, prepared));
 	assert_int_equal(report.reason, REPORT_EXITED);
 	assert_int_equal(report.exit_code, 0);
 	assert_int_equal(report.out.total_bytes, strlen("content\n"));
@@ -264,6 +277,16 @@ static void assert_nothing_left(const struct left *before, const char *when)
 	assert_int_equal(errno, ECHILD);
 }
 
+static int row_called(const char *name)
+{
+	for (int row = 0; row < score_rows(); row++) {
+		if (strcmp(score[row].name, name) == 0)
+			return row;
+	}
+	fail_msg("the score has no row '%s'", name);
+	return -1;
+}
+
 static bool has_half(int row, bool inside)
 {
 	return inside ? score[row].inside != NULL : score[row].outside != NULL;
@@ -276,15 +299,18 @@ static void a_whole_run_leaves_nothing(void **state)
 	struct left before;
 
 	(void)state;
-	runs_well(); /* makes what is made once: the disk's template, the cgroup parent */
+	runs_well(false); /* makes what is made once: the disk's template, the cgroup parent */
 	before = look();
-	runs_well();
+	runs_well(false);
 	assert_nothing_left(&before, "a good run");
+	runs_well(true);
+	assert_nothing_left(&before, "a good run of a prepared sandbox");
 }
 
 static void each_half_that_fails_is_named_and_leaves_nothing(void **state)
 {
 	struct left before = look();
+	int gate = row_called("gate");
 
 	(void)state;
 	for (int row = 0; row < score_rows(); row++) {
@@ -298,7 +324,7 @@ static void each_half_that_fails_is_named_and_leaves_nothing(void **state)
 			         inside ? "inside" : "outside");
 			score_fault = (struct score_fault){
 				inside ? SCORE_FAIL_INSIDE : SCORE_FAIL_OUTSIDE, row};
-			int r = run(&report);
+			int r = run(&report, row == gate);
 			score_fault = (struct score_fault){0};
 			if (r >= 0 || report.reason != REPORT_INTERNAL)
 				fail_msg("%s: reason %s", when, report_reason_name(report.reason));
@@ -322,7 +348,7 @@ static void kill_the_builder_at(enum score_fault_kind kind, int row, const char 
 		struct report report;
 
 		score_fault = (struct score_fault){kind, row};
-		run(&report);
+		run(&report, row == row_called("gate"));
 		_exit(3);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -364,14 +390,35 @@ static void a_killed_builder_leaves_nothing_that_is_not_reaped(void **state)
 	}
 }
 
-static int row_called(const char *name)
+/* Waiting, it has made and given up all; what it is told to run may be wrong still. */
+static void a_prepared_one_may_be_torn_down_or_told_what_is_not_there(void **state)
 {
-	for (int row = 0; row < score_rows(); row++) {
-		if (strcmp(score[row].name, name) == 0)
-			return row;
+	const struct sandbox_watch watch = {.livefds = {-1, -1}, .cancelfd = -1};
+	char *argv[] = {(char[]){"/bin/none"}, NULL}, *nothing[] = {NULL};
+	const struct sandbox_command commands[] = {
+		{nothing, nothing, "/"}, {argv, nothing, "/none"}, {argv, nothing, "/"}};
+	const int statuses[] = {125, 125, 127};
+	struct left before = look();
+	struct sandbox_spec spec;
+	struct sandbox *sandbox;
+
+	(void)state;
+	sandbox_spec_defaults(&spec);
+	spec.image = &image;
+	OK(sandbox_prepare(&host, &spec, &sandbox, &e));
+	OK(sandbox_tear_down(sandbox, &e));
+	assert_nothing_left(&before, "a prepared sandbox that was not run");
+	for (int i = 0; i < 3; i++) {
+		struct report report;
+
+		OK(sandbox_prepare(&host, &spec, &sandbox, &e));
+		assert_true(sandbox_run_prepared(sandbox, &commands[i], &watch, &report, NULL, &e) <
+		            0);
+		assert_int_equal(report.reason, REPORT_START_FAILED);
+		assert_int_equal(report_exit_status(&report), statuses[i]);
+		report_release(&report);
+		assert_nothing_left(&before, "a prepared sandbox with a bad command");
 	}
-	fail_msg("the score has no row '%s'", name);
-	return -1;
 }
 
 /* Killed while it had no process yet, which would hold the label a moment longer than its builder. */
@@ -384,7 +431,7 @@ static void the_next_start_reaps(void **state)
 		kill_the_builder_at(SCORE_KILL_OUTSIDE, row_called("init program"),
 		                    "a kill before the first process");
 	assert_true(entries_of(run_dir, false) > before.labels);
-	runs_well();
+	runs_well(false);
 	assert_nothing_left(&before, "the next start");
 }
 
@@ -394,6 +441,7 @@ int main(void)
 		cmocka_unit_test(a_whole_run_leaves_nothing),
 		cmocka_unit_test(each_half_that_fails_is_named_and_leaves_nothing),
 		cmocka_unit_test(a_killed_builder_leaves_nothing_that_is_not_reaped),
+		cmocka_unit_test(a_prepared_one_may_be_torn_down_or_told_what_is_not_there),
 		cmocka_unit_test(the_next_start_reaps),
 	};
 
