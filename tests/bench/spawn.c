@@ -17,6 +17,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <spawn.h>
 #include <stdint.h>
@@ -30,7 +31,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { COMMANDS_MAX = 16, WORDS_MAX = 64, AT_ONCE_MAX = 4096, FILE_FD = 9 };
+enum { COMMANDS_MAX = 16, WORDS_MAX = 64, AT_ONCE_MAX = 4096, FILE_FD = 9, SETTLE_MS = 10 };
 
 struct command {
 	char *name;
@@ -153,6 +154,9 @@ static void run_in_turn(int rounds, int warmup)
 				die("leaving the mount namespace");
 			if (round >= 0)
 				print(command->name, us, &usage, status);
+			/* what the kernel or a process of the command's does after its end is
+			 * not to slow down the next */
+			poll(NULL, 0, SETTLE_MS);
 		}
 	}
 }
