@@ -89,11 +89,12 @@ static void send_message(int fd, const struct sent *sent)
 static void check_received(const struct sent *sent, const struct channel_message *message, int fd)
 {
 	bool whole = sent->length == sizeof *message || sent->length == sizeof(struct init_message);
-	unsigned char expected[sizeof *message] = {0};
+	unsigned char got[sizeof *message], expected[sizeof *message] = {0};
 
 	CHECK(whole, "a message of %zu bytes is taken", sent->length);
 	memcpy(expected, sent->bytes, sent->length);
-	CHECK(memcmp(message, expected, sizeof expected) == 0, "a message is not what was sent");
+	memcpy(got, message, sizeof got);
+	CHECK(memcmp(got, expected, sizeof expected) == 0, "a message is not what was sent");
 	CHECK(sent->fds_count <= 1, "a message with %d descriptors is taken", sent->fds_count);
 	CHECK((fd >= 0) == (sent->fds_count == 1), "%d descriptors became %d", sent->fds_count, fd);
 	CHECK(fd < 0 || (fcntl(fd, F_GETFD) & FD_CLOEXEC), "not close-on-exec");

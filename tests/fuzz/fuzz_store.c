@@ -3,11 +3,14 @@
  * What is read back from directories of ours, and what is written for others to read. The first
  * byte says which: 'l' a label of RUN and the groups that it leads to (runtime/label.c), 'd' the
  * document of an image (rootfs/image_document.c), 'n' names and digests (rootfs/image_name.c),
- * 'r' the streams of a report (runtime/output.c, fleet/report.c), 'j' JSON (base/json.c).
+ * 'e' an image's /bin/sh, whose header tells the machine (rootfs/image_machine.c), 'r' the streams
+ * of a report (runtime/output.c, fleet/report.c), 'j' JSON (base/json.c), 't' text for a terminal
+ * (base/strings.c).
  *
  * Holds: a label leads to one group below the mount, if to any; a document that is accepted is read
  * the same when it is written anew; a name becomes one file's name and that one again; the bytes of
- * a stream come back from the report's JSON; what is accepted as JSON is written as the same.
+ * a stream come back from the report's JSON; what is accepted as JSON is written as the same; no
+ * control character is left in text for a terminal.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -212,6 +215,24 @@ static void try_name(const char *text)
 	}
 }
 
+static void try_program(const char *data, size_t length)
+{
+	char architecture[16];
+	scoped_fd rootfd = -1;
+	struct err e;
+	int result;
+
+	fuzz_make_dir("image/bin");
+	fuzz_put("image/bin/sh", data, length);
+	rootfd = openat(fuzz_scratch(), "image", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	result = image_machine_of_tree(rootfd, architecture, &e);
+	if (result < 0)
+		fuzz_check_err(result, &e);
+	else
+		CHECK(image_machine_known(architecture) && length >= 20, "%s", architecture);
+	fuzz_remove("image");
+}
+
 /* ---- reports ---- */
 
 /* The bytes that stand in OBJECT as text or base64, behind USED bytes of DATA. */
@@ -329,6 +350,36 @@ static void try_json(const char *text, size_t length)
 	CHECK(json_object_equal(json, again), "%s is not the same again", written);
 }
 
+/* ---- text ---- */
+
+/* A character from CHARACTER on drives a terminal, breaks the line or turns it around. */
+static bool is_control(const unsigned char *c)
+{
+	if (c[0] < 0x20 || c[0] == 0x7f || (c[0] == 0xc2 && c[1] < 0xa0))
+		return true;
+	return c[0] == 0xe2 && ((c[1] == 0x80 && c[2] >= 0xa8 && c[2] <= 0xae) ||
+	                        (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9));
+}
+
+static void try_printable(const char *text)
+{
+	static const size_t rooms[] = {1, 2, 5, 17, 4096};
+
+	for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {
+		scoped_mem char *shown = malloc(rooms[i]);
+		size_t length;
+
+		CHECK(shown, "no memory");
+		text_printable(text, shown, rooms[i]);
+		length = strnlen(shown, rooms[i]);
+		CHECK(length < rooms[i], "a text that does not end");
+		CHECK(utf8_valid_prefix(shown, length) == length, "not UTF-8");
+		for (size_t at = 0; at < length; at++)
+			CHECK(!is_control((const unsigned char *)shown + at),
+			      "a control character at %zu", at);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	scoped_mem char *text = NULL;
@@ -349,6 +400,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 'r':
 		try_report(data + 1, size - 1);
+		break;
+	case 'e':
+		try_program(text, size - 1);
+		break;
+	case 't':
+		try_printable(text);
 		break;
 	case 'j':
 		try_json(text, size - 1);
