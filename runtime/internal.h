@@ -101,10 +101,10 @@ void label_drop(struct sandbox *sandbox);
 
 /* ---- supervise.c ---- */
 
-/* Waits for one message of the inside while time-out and cancel are minded. As channel_receive;
- * -ETIME and -ECANCELED as well. */
-int supervise_building(struct sandbox *sandbox, struct channel_message *message, int *fd,
-                       struct err *e);
+/* Waits for one message from SOCKETFD, of the inside or of the disk's maker, while time-out and cancel
+ * are minded. As channel_receive; -ETIME and -ECANCELED as well. */
+int supervise_building(struct sandbox *sandbox, int socketfd, struct channel_message *message,
+                       int *fd, struct err *e);
 
 /* From the command's start to the death of pid 1: drains, forwards, counts, times out, cancels. */
 int supervise_running(struct sandbox *sandbox, struct err *e);

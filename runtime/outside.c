@@ -89,7 +89,7 @@ OUTSIDE(start_disk)
 static int receive_disk(struct sandbox *sandbox, struct channel_message *message, int *fd,
                         struct err *e)
 {
-	int r = channel_receive(sandbox->diskfd, message, fd, e);
+	int r = supervise_building(sandbox, sandbox->diskfd, message, fd, e);
 
 	TRY(r);
 	if (r == 1 && message->kind == CHANNEL_FAILED) {

@@ -243,7 +243,7 @@ static int await_start(struct sandbox *sandbox, struct err *e)
 
 	for (;;) {
 		scoped_fd fd = -1;
-		int r = supervise_building(sandbox, &message, &fd, e);
+		int r = supervise_building(sandbox, sandbox->channelfd, &message, &fd, e);
 
 		TRY(r);
 		if (r == 0)
@@ -277,7 +277,7 @@ static int await_gate(struct sandbox *sandbox, struct err *e)
 {
 	struct channel_message message;
 	scoped_fd fd = -1;
-	int r = supervise_building(sandbox, &message, &fd, e);
+	int r = supervise_building(sandbox, sandbox->channelfd, &message, &fd, e);
 
 	TRY(r);
 	if (r == 0)
