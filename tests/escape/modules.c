@@ -29,12 +29,16 @@
 
 #include "base/scoped.h"
 #include "tests/escape/attack.h"
+#include "tests/escape/host.h"
 #include "tests/escape/tally.h"
 #include "tests/escape/try.h"
+
+#define RENAMED "agentdock-renamed"
 
 enum { SYSLOG_READ_ALL = 3, DELAY_PORT = 0x80 };
 
 static int modules_before;
+static char name_before[65];
 
 /* ---- modules that the kernel loads by itself ---- */
 
@@ -54,9 +58,11 @@ static int count_modules(void)
 
 static int before(const char *words[8], struct evidence *evidence)
 {
-	(void)words, (void)evidence;
+	(void)words;
 	modules_before = count_modules();
-	return 0;
+	return gethostname(name_before, sizeof(name_before) - 1) < 0
+	               ? unprepared(evidence, "gethostname")
+	               : 0;
 }
 
 static void execute_unknown_format(void)
@@ -144,10 +150,12 @@ static void try_modules(struct tally *tally)
 static enum outcome inside(char *const argv[], struct evidence *evidence)
 {
 	struct tally tally = {0};
-	char name[] = "attacked";
 
 	(void)argv;
 	ask_for_modules();
+	/* of a namespace of its own that is nobody's business; the host compares */
+	if (sethostname(RENAMED, strlen(RENAMED)) < 0)
+		tally_add(&tally, "sethostname", errno);
 	try_modules(&tally);
 	try_ports(&tally);
 	/* with wrong magic numbers, which are looked at after the capability */
@@ -156,20 +164,23 @@ static enum outcome inside(char *const argv[], struct evidence *evidence)
 	tally_add(&tally, "swapon", code_of(swapon("/nowhere", 0)));
 	tally_add(&tally, "swapoff", code_of(swapoff("/nowhere")));
 	tally_add(&tally, "acct", code_of(acct("/nowhere")));
-	tally_add(&tally, "quotactl", code_of(quotactl(QCMD(Q_SYNC, USRQUOTA), NULL, 0, NULL)));
+	tally_add(&tally, "quotactl", code_of(quotactl(QCMD(Q_QUOTAOFF, USRQUOTA), NULL, 0, NULL)));
 	tally_add(&tally, "syslog", read_log());
 	tally_add(&tally, "adjtimex", keep_clock_rate());
-	tally_add(&tally, "settimeofday", code_of(syscall(SYS_settimeofday, NULL, NULL)));
-	tally_add(&tally, "sethostname", code_of(sethostname(name, sizeof(name) - 1)));
-	tally_add(&tally, "vhangup", code_of(vhangup()));
 	return tally_verdict(&tally, evidence);
 }
 
 static enum outcome after(enum outcome inside, int status, struct evidence *evidence)
 {
 	int now = count_modules();
+	char name[65] = "";
 
 	(void)status;
+	if (gethostname(name, sizeof(name) - 1) == 0 && strcmp(name, RENAMED) == 0) {
+		if (sethostname(name_before, strlen(name_before)) < 0)
+			perror("giving the host its name back");
+		return verdict(evidence, BROKEN, "the host's name became %s", name);
+	}
 	if (now > modules_before)
 		return verdict(evidence, BROKEN, "the host has %d more modules loaded",
 		               now - modules_before);
