@@ -72,10 +72,9 @@ static int create_image(int statefd, int controlfd, const struct disk_limits *li
                         struct disk *disk, struct err *e)
 {
 	disk->backing = DISK_IMAGE;
-	disk->imagefd = disk_image_create(statefd, controlfd, limits->bytes, limits->inodes, e);
-	TRY(disk->imagefd);
-	disk->mountfd = disk_image_mount(controlfd, disk->imagefd, e);
-	return disk->mountfd;
+	disk->imagefd = disk_image_create(statefd, controlfd, limits->bytes, limits->inodes,
+	                                  &disk->mountfd, e);
+	return disk->imagefd;
 }
 
 static int create_tmpfs(const struct disk_limits *limits, struct disk *disk, struct err *e)

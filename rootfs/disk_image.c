@@ -53,6 +53,7 @@ enum {
 	TURN_TRIES = 4000, /* a millisecond each at first, then TURN_MS */
 	TURN_MS = 16,
 	LOOP_TRIES = 64,
+	LOOP_PATH_SIZE = 32,
 };
 
 static const char features[] = "none,ext_attr,dir_index,filetype,extent,flex_bg,sparse_super2,"
@@ -145,24 +146,9 @@ static int loop_attach(int controlfd, int imagefd, char *path, size_t size, stru
 	return fd;
 }
 
-/*
- * Each block that the mount reads by itself wakes the loop device's worker and waits for it; one
- * read ahead brings most of them into the cache. They stay there because the device's blocks have
- * the size of the file system's.
- */
-static int read_ahead(int loopfd, const char *path, struct err *e)
+/* The mount keeps the device from here on; it clears itself after the last of both. */
+static int loop_mount(const char *path, struct err *e)
 {
-	char metadata[64 * 1024];
-
-	if (pread(loopfd, metadata, sizeof metadata, 0) < 0)
-		return err_sys(e, "reading %s", path);
-	return 0;
-}
-
-int disk_image_mount(int controlfd, int imagefd, struct err *e)
-{
-	char path[32];
-	scoped_fd loopfd = loop_attach(controlfd, imagefd, path, sizeof path, e);
 	const struct fs_option options[] = {
 		{.key = "source", .text = path},
 		{.key = "noinit_itable"},
@@ -171,9 +157,6 @@ int disk_image_mount(int controlfd, int imagefd, struct err *e)
 		{.key = "errors", .text = "remount-ro"},
 	};
 
-	TRY(loopfd);
-	TRY(read_ahead(loopfd, path, e));
-	/* From here the mount keeps the device; it clears itself after the last of both. */
 	return detached_mount("ext4", options, sizeof options / sizeof options[0],
 	                      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOATIME, e);
 }
@@ -284,7 +267,9 @@ static int use_up_inodes(int mountfd, uint64_t allowed, struct err *e)
 static int furnish_template(int controlfd, int imagefd, uint64_t inodes, uint64_t *available,
                             struct err *e)
 {
-	scoped_fd mountfd = disk_image_mount(controlfd, imagefd, e);
+	char path[LOOP_PATH_SIZE];
+	scoped_fd loopfd = loop_attach(controlfd, imagefd, path, sizeof path, e);
+	scoped_fd mountfd = loopfd < 0 ? loopfd : loop_mount(path, e);
 	struct statfs fs;
 
 	TRY(mountfd);
@@ -408,10 +393,8 @@ static int copy_extent(int from, int to, off_t start, off_t end, struct err *e)
 
 static int copy_extents(int from, int to, struct err *e)
 {
-	off_t size = lseek(from, 0, SEEK_END), start = 0;
+	off_t start = 0;
 
-	if (size < 0 || ftruncate(to, size) < 0)
-		return err_sys(e, "sizing the sandbox's disk");
 	while ((start = lseek(from, start, SEEK_DATA)) >= 0) {
 		off_t end = lseek(from, start, SEEK_HOLE);
 
@@ -444,8 +427,15 @@ static int check_free_space(int disksfd, uint64_t bytes, struct err *e)
 		format_bytes(free_bytes, have, sizeof have));
 }
 
-int disk_image_create(int statefd, int controlfd, uint64_t bytes, uint64_t inodes, struct err *e)
+/*
+ * The file is attached while it is a hole as a whole, for the kernel writes out what is dirty in it
+ * then, and the template is copied to the device: its blocks are in the cache where the mount looks
+ * for them, instead of being read by the device's worker while the mount waits.
+ */
+int disk_image_create(int statefd, int controlfd, uint64_t bytes, uint64_t inodes, int *mountfd,
+                      struct err *e)
 {
+	char path[LOOP_PATH_SIZE];
 	scoped_fd disksfd = -1, templatefd = -1, imagefd = -1;
 	struct stat st;
 
@@ -461,7 +451,14 @@ int disk_image_create(int statefd, int controlfd, uint64_t bytes, uint64_t inode
 	TRY(check_free_space(disksfd, (uint64_t)st.st_size, e));
 	imagefd = nameless_file(disksfd, e);
 	TRY(imagefd);
-	TRY(copy_extents(templatefd, imagefd, e));
+	if (ftruncate(imagefd, st.st_size) < 0)
+		return err_sys(e, "sizing the sandbox's disk");
+	scoped_fd loopfd = loop_attach(controlfd, imagefd, path, sizeof path, e);
+	TRY(loopfd);
+	TRY(copy_extents(templatefd, loopfd, e));
+	int mounted = loop_mount(path, e);
+	TRY(mounted);
+	*mountfd = mounted;
 	return take_fd(&imagefd);
 }
 

@@ -12,13 +12,12 @@
 /* /dev/loop-control: an owned descriptor. -ENODEV: this host has no loop devices to give. */
 int loop_control_open(struct err *e);
 
-/* Mounts the image IMAGEFD by way of a loop device that goes when the mount goes. */
-int disk_image_mount(int controlfd, int imagefd, struct err *e);
-
 /*
- * A file without a name in STATE/disks that holds an empty file system of BYTES and INODES (with
- * upper/ and work/ in it), copied from the template that is made when there is none.
+ * A file without a name in STATE/disks with an empty file system of BYTES and INODES (with upper/
+ * and work/ in it), a copy of the template that is made when there is none; and *MOUNTFD, its
+ * detached mount by way of a loop device that goes when the mount goes. Both are the caller's.
  */
-int disk_image_create(int statefd, int controlfd, uint64_t bytes, uint64_t inodes, struct err *e);
+int disk_image_create(int statefd, int controlfd, uint64_t bytes, uint64_t inodes, int *mountfd,
+                      struct err *e);
 
 #endif
