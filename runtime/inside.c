@@ -223,20 +223,24 @@ INSIDE(no_new_privs)
 
 /*
  * Nothing but what lies beneath our root, whatever descriptor of the host were to leak; no device
- * nodes; ioctls of devices in /dev alone.
+ * nodes; ioctls of devices in /dev alone. Message queues have a rule of their own, for mq_open
+ * finds them in a mount of the kernel's, which is beneath no root.
  */
 INSIDE(restrict_files)
 {
 	const uint64_t nowhere = LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK;
 	const uint64_t in_dev = LANDLOCK_ACCESS_FS_IOCTL_DEV;
 	scoped_fd rootfd = file_open(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0, e);
-	scoped_fd devfd = -1;
+	scoped_fd devfd = -1, queuesfd = -1;
 
 	TRY(rootfd);
 	devfd = file_open(AT_FDCWD, "/dev", O_PATH | O_DIRECTORY, 0, e);
 	TRY(devfd);
+	queuesfd = file_open(AT_FDCWD, "/dev/mqueue", O_PATH | O_DIRECTORY, 0, e);
+	TRY(queuesfd);
 	const struct landlock_rule rules[] = {
 		{.parentfd = rootfd, .allowed = ~(nowhere | in_dev)},
+		{.parentfd = queuesfd, .allowed = ~(nowhere | in_dev)},
 		{.parentfd = devfd, .allowed = in_dev},
 	};
 	in->landlock_abi = landlock_restrict(rules, sizeof rules / sizeof *rules, e);

@@ -250,6 +250,17 @@ print(errno.errorcode[client.connect_ex("\0" + sys.argv[1])])' "$name"
 	probed 'all(.devices[] | select(.kind == "character"); .uid == 0 and .gid == 0)'
 }
 
+@test "message queues work, and are the sandbox's own" {
+	inside -- python3 -c 'import ctypes, os
+c = ctypes.CDLL(None)
+q = c.mq_open(b"/q", os.O_CREAT | os.O_RDWR, 0o600, None)
+c.mq_send(q, b"word", 4, 0)
+text = ctypes.create_string_buffer(65536)
+print(c.mq_receive(q, text, 65536, None), text.value.decode(), os.listdir("/dev/mqueue"))'
+	equal output "$output" "4 word ['q']"
+	! grep -q mqueue /proc/self/mounts || [ -z "$(ls -A "$(awk '$3 == "mqueue" { print $2; exit }' /proc/self/mounts)")" ]
+}
+
 @test "devices work, and are the sandbox's own" {
 	local before
 	before=$(stat -c '%a %u %g %i' /dev/null /dev/zero /dev/full /dev/tty)
