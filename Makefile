@@ -138,8 +138,7 @@ arch:
 check: deps-test
 	@tests/check
 check-vm: image deps-test unit-tests
-	@tests/vm/unit-tests
-	@tests/vm/command-tests
+	@AGENTDOCK_BUILD=$(BUILD) tests/vm/check
 unit-tests: $(UNIT_BIN)
 check-unit: unit-tests $(BUILD)/agentdock-archive
 	@set -e; for t in $(UNIT_BIN); do $$t; done

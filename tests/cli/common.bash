@@ -2,17 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the command tests share: where the program is, places of its own for each test, sandboxes in the background, and
 # the proof, after each test, that nothing is left of them. Loaded by each *.bats; its setup calls common_setup.
+# What runs for every test forks as little as it can: in a test kernel a fork of bash costs 20 ms, see tests/vm.
 bats_require_minimum_version 1.5.0
 
 # Sets $root (the repository) and $agentdock; gives the test an image store, a RUN directory and a control group that
 # nobody else has. A test whose sandboxes stand on the default image calls use_default_image as well.
 common_setup() {
-	root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+	root=${BATS_TEST_DIRNAME%/*/*}
 	build=${AGENTDOCK_BUILD:-build}
 	[[ $build == /* ]] || build=$root/$build
 	agentdock=${AGENTDOCK:-$build/agentdock}
 	common_store=${AGENTDOCK_STATE_DIR:-/var/lib/agentdock}
-	common_file=$(basename "$BATS_TEST_FILENAME" .bats)
+	common_file=${BATS_TEST_FILENAME##*/}
+	common_file=${common_file%.bats}
 	export AGENTDOCK_STATE_DIR=$BATS_TEST_TMPDIR/state
 	export AGENTDOCK_RUN_DIR=$BATS_TEST_TMPDIR/run
 	export AGENTDOCK_CGROUP_PARENT=agentdock-test-$common_file-$BATS_TEST_NUMBER-$$
@@ -23,7 +25,7 @@ common_setup() {
 
 # For a run with a workspace: agentdock-archive is executed on the sandbox's root, where there is no sanitizer's library.
 use_static_archiver() {
-	[ "$(basename "$build")" != build-asan ] || export AGENTDOCK_LIBEXEC=$root/build
+	[ "${build##*/}" != build-asan ] || export AGENTDOCK_LIBEXEC=$root/build
 }
 
 # The default image, seen through a store whose disks are the test's own. A test that removes images or layers must not
@@ -53,37 +55,58 @@ cgroup2_mount() {
 	awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts
 }
 
+# Sets the array $groups: this test's control group in each hierarchy where it is there.
+find_groups() {
+	local path type
+	groups=()
+	while read -r _ path type _; do
+		case $type in cgroup | cgroup2) ;; *) continue ;; esac
+		[ ! -d "$path/$AGENTDOCK_CGROUP_PARENT" ] || groups+=("$path/$AGENTDOCK_CGROUP_PARENT")
+	done </proc/self/mounts
+}
+
 # Kills what a failed test left in its control group, which nobody else uses.
 end_leftovers() {
-	local name pid mount group
+	local name pid group groups inner
 	for name in "${!started[@]}"; do
 		kill -KILL "${started[$name]}" 2>/dev/null || true
 		wait "${started[$name]}" 2>/dev/null || true
 	done
-	group=$(cgroup2_mount)/$AGENTDOCK_CGROUP_PARENT
-	if [ -w "$group/cgroup.kill" ]; then
-		echo 1 >"$group/cgroup.kill"
-	fi
-	for mount in $(cgroup_mounts); do
-		[ -d "$mount/$AGENTDOCK_CGROUP_PARENT" ] || continue
+	find_groups
+	for group in "${groups[@]}"; do
+		[ ! -w "$group/cgroup.kill" ] || echo 1 >"$group/cgroup.kill"
+	done
+	for group in "${groups[@]}"; do
+		inner=("$group"/*/)
+		[ -d "${inner[0]}" ] || continue
 		while read -r pid; do
 			timeout 10 tail --pid="$pid" -f /dev/null
-		done < <(find "$mount/$AGENTDOCK_CGROUP_PARENT" -name cgroup.procs -exec cat {} +)
-		find "$mount/$AGENTDOCK_CGROUP_PARENT" -depth -type d -exec rmdir {} +
+		done < <(find "$group" -name cgroup.procs -exec cat {} +)
+		find "$group" -mindepth 1 -depth -type d -exec rmdir {} +
 	done
+	[ ${#groups[@]} -eq 0 ] || rmdir "${groups[@]}"
 }
 
 # Prints the loop devices whose file is in the test's directory; fails when there is none.
 our_loops() {
-	local path found=1
+	local path file found=1
 	for path in /sys/block/loop*/loop/backing_file; do
 		# a device that goes meanwhile is somebody else's
-		if grep -qsF "$BATS_TEST_TMPDIR/" "$path"; then
+		{ IFS= read -r file <"$path"; } 2>/dev/null || continue
+		if [[ $file == *"$BATS_TEST_TMPDIR/"* ]]; then
 			echo "loop device: $path"
 			found=0
 		fi
 	done
 	return $found
+}
+
+# each_in DIRECTORY WHAT: prints what is there
+each_in() {
+	local path
+	for path in "$1"/* "$1"/.[!.]*; do
+		[ ! -e "$path" ] && [ ! -L "$path" ] || echo "$2: $path"
+	done
 }
 
 # Is no sandbox torn down any more? Who does that holds its label, which goes last.
@@ -97,7 +120,7 @@ torn_down() {
 
 # Prints what is left of this test's sandboxes, when those that ended have had ten seconds to be torn down.
 leftovers() {
-	local name mount path
+	local name group groups path line
 	for _ in {1..200}; do
 		if torn_down; then
 			break
@@ -109,13 +132,12 @@ leftovers() {
 			echo "the sandbox $name still runs: finish it"
 		fi
 	done
-	if [ -d "$AGENTDOCK_RUN_DIR" ]; then
-		find "$AGENTDOCK_RUN_DIR" -mindepth 1 -printf 'label: %p\n'
-	fi
-	for mount in $(cgroup_mounts); do
-		if [ -d "$mount/$AGENTDOCK_CGROUP_PARENT" ]; then
-			find "$mount/$AGENTDOCK_CGROUP_PARENT" -mindepth 1 -type d -printf 'control group: %p\n'
-		fi
+	each_in "$AGENTDOCK_RUN_DIR" label
+	find_groups
+	for group in "${groups[@]}"; do
+		for path in "$group"/*/; do
+			[ ! -d "$path" ] || echo "control group: $path"
+		done
 	done
 	# the kernel lets go of a device some time after its mount, and tells nobody
 	for _ in {1..50}; do
@@ -125,10 +147,10 @@ leftovers() {
 		sleep 0.1
 	done
 	our_loops || true
-	grep -F "$BATS_TEST_TMPDIR/" /proc/self/mountinfo | sed 's/^/mount: /' || true
-	if [ -d "$AGENTDOCK_STATE_DIR/tmp" ]; then
-		find "$AGENTDOCK_STATE_DIR/tmp" -mindepth 1 -printf 'half an import: %p\n'
-	fi
+	while IFS= read -r line; do
+		[[ $line != *"$BATS_TEST_TMPDIR/"* ]] || echo "mount: $line"
+	done </proc/self/mountinfo
+	each_in "$AGENTDOCK_STATE_DIR/tmp" "half an import"
 }
 
 # Nothing is left, or the test fails; nothing is left afterwards either way.
