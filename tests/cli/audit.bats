@@ -157,6 +157,23 @@ fake_chroot() {
 	[ "$status" = 1 ]
 }
 
+@test "an attack that does not end is ended, and is an error" {
+	fake endless <<-'END'
+		trap '' TERM
+		echo trying
+		exec sleep 1000
+	END
+	AGENTDOCK_PROBE_TIMEOUT=1 run -125 --separate-stderr "$agentdock" audit --json --runtime ./endless \
+		--attack leaked_descriptors
+	holds <(echo "$output") '.attacks[0].evidence | startswith("the sandbox did not end in time")'
+}
+
+@test "the list takes no root" {
+	setpriv --reuid=65534 --clear-groups "$agentdock" audit --list | grep -q ^leaked_cwd
+	run -125 setpriv --reuid=65534 --clear-groups "$agentdock" audit
+	[ "$output" = "agentdock: audit: building a sandbox takes root; run it as root (sudo)" ]
+}
+
 @test "images of the operator are left alone, and what an audit had is gone" {
 	"$agentdock" image import --arch amd64 "$root/fixtures/sample-repo" mine >/dev/null
 	"$agentdock" image list --json >before
