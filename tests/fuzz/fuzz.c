@@ -125,7 +125,7 @@ int fuzz_scratch(void)
 	scratchfd = memory_file_system();
 	CHECK(scratchfd >= 0, "a tmpfs: %m");
 	CHECK(keep_capabilities() == 0, "dropping capabilities: %m");
-	umask(022);
+	umask(0); /* as agentdock-archive does */
 	return scratchfd;
 }
 

@@ -31,7 +31,7 @@
 #include "runtime/internal.h"
 #include "seccomp/notify.h"
 
-enum { MESSAGE_MAX = 2048, FDS_MAX = 8, STEPS_MAX = 64 };
+enum { MESSAGE_MAX = 2048, FDS_MAX = 8, STEPS_MAX = 80 };
 
 /* ---- messages ---- */
 

@@ -446,7 +446,8 @@ static void put_argument(struct writer *w)
 
 static void put_rule(struct writer *w, const char *name, const char *error)
 {
-	int arguments = 1 + (int)(fuzz_take(&w->bytes, 1) % POLICY_ARGS_MAX);
+	uint32_t form = fuzz_take(&w->bytes, 1);
+	int arguments = 1 + (int)(form % (form < 224 ? 2 : POLICY_ARGS_MAX));
 
 	put(w, "{\"name\":\"%s\",\"why\":\"\",", name);
 	if (error)
