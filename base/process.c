@@ -54,6 +54,19 @@ int process_wait(int pidfd, int *status, struct err *e)
 	return 0;
 }
 
+void process_end(pid_t *pid, bool kill_first)
+{
+	int status;
+
+	if (*pid <= 0)
+		return;
+	if (kill_first)
+		kill(*pid, SIGKILL);
+	while (waitpid(*pid, &status, 0) < 0 && errno == EINTR)
+		;
+	*pid = -1;
+}
+
 /* ---- running a tool ---- */
 
 #define PATH_OF_TOOLS "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

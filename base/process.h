@@ -5,6 +5,7 @@
 
 #include <linux/sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -28,6 +29,9 @@ int process_run(const char *const argv[], const char *const envp[], int stdinfd,
 
 /* Waits for one child by pidfd; returns its status as waitpid(2) gives it, or -errno. */
 int process_wait(int pidfd, int *status, struct err *e);
+
+/* Waits for the child *PID, after a SIGKILL if KILL_FIRST, and makes it -1; -1 is nobody. */
+void process_end(pid_t *pid, bool kill_first);
 
 /* "SIGTERM" for 15; "SIG65" style for unknown numbers. Never NULL. */
 const char *signal_name(int signo, char *buffer, size_t size);

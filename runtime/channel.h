@@ -19,8 +19,8 @@ enum channel_kind {
 	CHANNEL_AT,     /* inside: I am at ROW, the gate, which waits for the command */
 	CHANNEL_FAILED, /* inside: ROW failed: error, fault; nothing follows */
 	CHANNEL_READY, /* inside: exec is next; times of the rows, the seccomp listener beside it */
-	CHANNEL_DISK,  /* the disk's maker: here it is, its mount beside it; its image, if it has
-	                  one, comes with a second such message */
+	CHANNEL_MADE, /* a maker: what it made is beside this. The disk's tells of it, and sends its
+	                  image, if it has one, with a second such message */
 };
 
 /* Whose fault a failed row is. */

@@ -24,7 +24,6 @@
 #include "init/protocol.h"
 #include "rootfs/landlock.h"
 #include "rootfs/mounts.h"
-#include "runtime/network/loopback.h"
 #include "runtime/score.h"
 
 /*
@@ -51,20 +50,14 @@ INSIDE(join_cgroup)
 
 INSIDE(make_namespaces)
 {
-	int flags = CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
+	int flags = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
 
 	(void)in;
-	if (unsafe_without("network namespace"))
-		flags &= ~CLONE_NEWNET;
 	if (unsafe_without("ipc namespace"))
 		flags &= ~CLONE_NEWIPC;
 	if (unshare(flags) == 0)
 		return 0;
-	err_sys(e, "making the sandbox's namespaces");
-	if (e->code == ENOSPC || e->code == EUSERS)
-		return err_hint(
-			e, "a limit in /proc/sys/user/max_*_namespaces is reached or 0: raise it");
-	return err_hint(e, "this kernel lacks one of them; see agentdock doctor");
+	return namespaces_refused("making the sandbox's namespaces", e);
 }
 
 INSIDE(new_session)
@@ -94,10 +87,13 @@ INSIDE(set_hostname)
 	return 0;
 }
 
-INSIDE(bring_up_loopback)
+INSIDE(join_network)
 {
-	(void)in;
-	return loopback_up(e);
+	scoped_fd netfd = take_fd(&in->receivedfd);
+
+	if (netfd >= 0 && setns(netfd, CLONE_NEWNET))
+		return err_sys(e, "joining the sandbox's network namespace");
+	return 0;
 }
 
 INSIDE(become_root)
@@ -139,7 +135,9 @@ INSIDE(attach_proc)
 
 INSIDE(attach_devices)
 {
-	return devices_attach(in->hostrootfd, in->sandbox->devicesfd, SHM_BYTES, e);
+	scoped_fd devicesfd = take_fd(&in->receivedfd);
+
+	return devices_attach(in->hostrootfd, devicesfd, SHM_BYTES, e);
 }
 
 INSIDE(mask_proc)

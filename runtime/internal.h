@@ -17,6 +17,12 @@
 #include "runtime/sandbox.h"
 #include "seccomp/notify.h"
 
+/* A process that makes a part, see makers.c; pid and fd are -1 when there is none. */
+struct maker {
+	pid_t pid;
+	int fd; /* what it says */
+};
+
 /* The size of /dev/shm: what docker gives. */
 enum { SHM_BYTES = 64 << 20 };
 
@@ -43,12 +49,10 @@ struct sandbox {
 	int labelfd;
 
 	struct cgroup cgroup;
-	int diskfd; /* what the process that makes the disk says, while it does */
-	pid_t disk_maker;
+	struct maker disk_maker, network_maker;
 	struct disk disk;
 	int layerfds[IMAGE_LAYERS_MAX], lockfds[IMAGE_LAYERS_MAX];
 	int layers_count;
-	int devicesfd;
 	int initfd;
 
 	int stdin_sourcefd, stdin_pipefd; /* what we read, where we write it */
@@ -125,6 +129,16 @@ _Noreturn void score_play_inside(const struct sandbox *sandbox);
 /* Plays the inside halves of the dropping rows (part 4) on the calling process. */
 int score_drop(struct inside *in, struct err *e);
 
+/* ---- outside.c ---- */
+
+/* As err_sys, where the kernel refused to make a namespace. */
+int namespaces_refused(const char *what, struct err *e);
+
+/* ---- makers.c ---- */
+
+/* Waits for the maker's end, as process_end. */
+void maker_end(struct maker *maker, bool kill_first);
+
 /* ---- inside.c ---- */
 
 /*
@@ -150,6 +164,8 @@ OUTSIDE(start_disk);
 OUTSIDE(take_disk);
 OUTSIDE(open_layers);
 OUTSIDE(make_devices);
+OUTSIDE(start_network);
+OUTSIDE(take_network);
 OUTSIDE(open_streams);
 OUTSIDE(load_init);
 OUTSIDE(start_packing);
@@ -164,7 +180,7 @@ INSIDE(new_session);
 INSIDE(session_keyring);
 INSIDE(private_mounts);
 INSIDE(set_hostname);
-INSIDE(bring_up_loopback);
+INSIDE(join_network);
 INSIDE(become_root);
 INSIDE(attach_root);
 INSIDE(cgroup_namespace);

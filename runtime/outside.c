@@ -35,87 +35,6 @@ OUTSIDE(set_limits)
 	return cgroup_limit(&sandbox->cgroup, &sandbox->spec->limits, e);
 }
 
-static int make_disk(struct sandbox *sandbox, struct err *e)
-{
-	const struct identity *identity = &sandbox->identity;
-
-	TRY(disk_create(sandbox->host->store.statefd, &sandbox->spec->disk, identity->host_base,
-	                &sandbox->disk, e));
-	return disk_add_directory(&sandbox->disk, "workspace", identity->host_base + identity->uid,
-	                          identity->host_base + identity->gid, e);
-}
-
-/* The process that makes the disk: what it makes has no name, so nothing of it is ever left. */
-static _Noreturn void disk_maker(struct sandbox *sandbox, int socketfd)
-{
-	struct channel_message message = {.kind = CHANNEL_DISK};
-	const struct disk *disk = &sandbox->disk;
-	struct err e = {0};
-	int r;
-
-	close_fd(&sandbox->labelfd); /* whose lock must not outlive the builder */
-	r = make_disk(sandbox, &e);
-	if (r < 0) {
-		message = (struct channel_message){.kind = CHANNEL_FAILED, .error = e};
-		r = channel_send(socketfd, &message, -1, &e);
-	} else {
-		message.disk = *disk;
-		r = channel_send(socketfd, &message, disk->mountfd, &e);
-		if (r == 0 && disk->imagefd >= 0)
-			r = channel_send(socketfd, &message, disk->imagefd, &e);
-	}
-	_exit(r < 0);
-}
-
-OUTSIDE(start_disk)
-{
-	const struct clone_args args = {.exit_signal = SIGCHLD};
-	int ends[2];
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
-		return err_sys(e, "socketpair");
-	sandbox->diskfd = ends[0];
-	scoped_fd makerfd = ends[1];
-	sandbox->disk_maker = process_clone3(&args);
-	if (sandbox->disk_maker == 0)
-		disk_maker(sandbox, makerfd);
-	if (sandbox->disk_maker < 0) {
-		errno = -sandbox->disk_maker;
-		return err_sys(e, "starting the process that makes the disk");
-	}
-	return 0;
-}
-
-static int receive_disk(struct sandbox *sandbox, struct channel_message *message, int *fd,
-                        struct err *e)
-{
-	int r = supervise_building(sandbox, sandbox->diskfd, message, fd, e);
-
-	TRY(r);
-	if (r == 1 && message->kind == CHANNEL_FAILED) {
-		*e = message->error;
-		return -e->code;
-	}
-	if (r == 0 || *fd < 0)
-		return err_set(e, ECHILD, "the process that makes the disk was killed");
-	return 0;
-}
-
-OUTSIDE(take_disk)
-{
-	struct channel_message message;
-	scoped_fd mountfd = -1, imagefd = -1;
-
-	TRY(receive_disk(sandbox, &message, &mountfd, e));
-	if (message.disk.imagefd >= 0)
-		TRY(receive_disk(sandbox, &message, &imagefd, e));
-	sandbox->disk = message.disk;
-	sandbox->disk.mountfd = take_fd(&mountfd);
-	sandbox->disk.imagefd = take_fd(&imagefd);
-	close_fd(&sandbox->diskfd);
-	return 0;
-}
-
 OUTSIDE(open_layers)
 {
 	TRY(image_open(&sandbox->host->store, sandbox->spec->image, sandbox->layerfds,
@@ -126,8 +45,8 @@ OUTSIDE(open_layers)
 
 OUTSIDE(make_devices)
 {
-	sandbox->devicesfd = devices_create(sandbox->identity.host_base, e);
-	return sandbox->devicesfd < 0 ? sandbox->devicesfd : 0;
+	sandbox->handedfd = devices_create(sandbox->identity.host_base, e);
+	return sandbox->handedfd < 0 ? sandbox->handedfd : 0;
 }
 
 /* A pipe whose inside end belongs to the command's user, so that it can open /dev/stdout again. */
@@ -188,21 +107,26 @@ OUTSIDE(load_init)
 	return sandbox->initfd < 0 ? sandbox->initfd : 0;
 }
 
+int namespaces_refused(const char *what, struct err *e)
+{
+	err_sys(e, "%s", what);
+	if (e->code == ENOSPC || e->code == EUSERS)
+		return err_hint(
+			e, "a limit in /proc/sys/user/max_*_namespaces is reached or 0: raise it");
+	if (e->code == EINVAL)
+		return err_hint(e, "this kernel lacks one of them; see agentdock doctor");
+	return -e->code;
+}
+
 static int clone_refused(const struct sandbox *sandbox, struct err *e)
 {
-	int code = errno;
-
-	err_sys(e, "making the sandbox's first process");
-	if (code == ENOSPC || code == EUSERS)
-		err_hint(e, "a limit in /proc/sys/user/max_*_namespaces is reached or 0: raise it");
-	else if (code == EPERM)
+	namespaces_refused("making the sandbox's first process", e);
+	if (e->code == EPERM)
 		err_hint(e, "run as real root%s",
 		         sandbox->identity.user_namespace
 		                 ? ", and allow user namespaces or say --allow-missing userns"
 		                 : "");
-	else if (code == EINVAL)
-		err_hint(e, "this kernel lacks user or pid namespaces; see agentdock doctor");
-	return -code;
+	return -e->code;
 }
 
 /*

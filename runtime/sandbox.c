@@ -27,13 +27,12 @@ enum { DEATH_TIMEOUT_MS = 10000, MEMORY_LIKELY_ENOUGH = 2 << 20 };
 static void each_descriptor(struct sandbox *sandbox, void (*act)(int *fd))
 {
 	int *const descriptors[] = {
-		&sandbox->devicesfd,    &sandbox->initfd,           &sandbox->stdin_sourcefd,
-		&sandbox->stdin_pipefd, &sandbox->outputfds[0],     &sandbox->outputfds[1],
-		&sandbox->insidefds[0], &sandbox->insidefds[1],     &sandbox->insidefds[2],
-		&sandbox->archiverfd,   &sandbox->packfd,           &sandbox->pack_resultfd,
-		&sandbox->channelfd,    &sandbox->inside_channelfd, &sandbox->pidfd,
-		&sandbox->procfd,       &sandbox->handedfd,         &sandbox->listenerfd,
-		&sandbox->diskfd,       &sandbox->mountnsfd,
+		&sandbox->initfd,           &sandbox->stdin_sourcefd, &sandbox->stdin_pipefd,
+		&sandbox->outputfds[0],     &sandbox->outputfds[1],   &sandbox->insidefds[0],
+		&sandbox->insidefds[1],     &sandbox->insidefds[2],   &sandbox->archiverfd,
+		&sandbox->packfd,           &sandbox->pack_resultfd,  &sandbox->channelfd,
+		&sandbox->inside_channelfd, &sandbox->pidfd,          &sandbox->procfd,
+		&sandbox->handedfd,         &sandbox->listenerfd,     &sandbox->mountnsfd,
 	};
 
 	for (size_t i = 0; i < sizeof descriptors / sizeof *descriptors; i++)
@@ -69,7 +68,8 @@ static struct sandbox *sandbox_new(struct sandbox_host *host, const struct sandb
 		.labelfd = -1,
 		.pid = -1,
 		.packer = -1,
-		.disk_maker = -1,
+		.disk_maker = {-1, -1},
+		.network_maker = {-1, -1},
 	};
 	each_descriptor(sandbox, mark_closed);
 	cgroup_init(&sandbox->cgroup);
@@ -81,31 +81,19 @@ static struct sandbox *sandbox_new(struct sandbox_host *host, const struct sandb
 
 /* ---- tear down ---- */
 
-static void reap_child(pid_t *pid, bool kill_first)
-{
-	int status;
-
-	if (*pid <= 0)
-		return;
-	if (kill_first)
-		kill(*pid, SIGKILL);
-	while (waitpid(*pid, &status, 0) < 0 && errno == EINTR)
-		;
-	*pid = -1;
-}
-
 /* Ends every process of the sandbox. The first error stays; the rest is tried all the same. */
 static int end_processes(struct sandbox *sandbox, bool finished, struct err *e)
 {
 	int r = 0;
 
-	reap_child(&sandbox->packer, true);
-	reap_child(&sandbox->disk_maker, true);
+	process_end(&sandbox->packer, true);
+	maker_end(&sandbox->disk_maker, true);
+	maker_end(&sandbox->network_maker, true);
 	if (sandbox->pid > 0 && !finished)
 		kill(sandbox->pid, SIGKILL);
 	if (sandbox->cgroup.v2fd >= 0 && !finished)
 		r = cgroup_kill(&sandbox->cgroup, e);
-	reap_child(&sandbox->pid, false);
+	process_end(&sandbox->pid, false);
 	return r;
 }
 
@@ -333,7 +321,7 @@ static int run_it(struct sandbox *sandbox, play_score *play, struct err *e)
 	r = supervise_running(sandbox, e);
 	if (r == 0) {
 		phase(sandbox, REPORT_COLLECT);
-		reap_child(&sandbox->pid, false);
+		process_end(&sandbox->pid, false);
 		r = collect(sandbox, e);
 	}
 	if (r == 0)

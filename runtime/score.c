@@ -43,33 +43,33 @@ static bool comes_later(const struct sandbox_spec *spec)
 const struct step score[] = {
 	/* name                  outside         inside               only when      */
 	{ "label",               claim_label,    NULL,                NULL            },
-	/* in a process of its own, for it waits for the kernel more than it works; "disk" takes it */
+	/* in a process of its own, as "start network": see makers.c */
 	{ "start disk",          start_disk,     NULL,                NULL            },
 	{ "cgroup",              make_cgroup,    NULL,                NULL            },
-	{ "limits",              set_limits,     NULL,                NULL            },
-	{ "device nodes",        make_devices,   NULL,                NULL            },
 	{ "streams",             open_streams,   NULL,                NULL            },
 	{ "init program",        load_init,      NULL,                NULL            },
 	{ "pack workspace",      start_packing,  NULL,                wants_workspace },
 	{ "clone",               clone_inside,   NULL,                NULL            },
 	/* from here to "root" both sides work at the same time */
+	{ "start network",       start_network,  NULL,                NULL            },
+	{ "limits",              set_limits,     NULL,                NULL            },
 	{ "cgroup membership",   NULL,           join_cgroup,         NULL            },
 	{ "namespaces",          NULL,           make_namespaces,     NULL            },
 	{ "session",             NULL,           new_session,         NULL            },
 	{ "keyring",             NULL,           session_keyring,     NULL            },
 	{ "private mounts",      NULL,           private_mounts,      NULL            },
 	{ "hostname",            NULL,           set_hostname,        NULL            },
-	{ "loopback",            NULL,           bring_up_loopback,   NULL            },
 	{ "user ids",            map_ids,        become_root,         NULL            },
 	/* after "cgroup membership": the namespace's root is the group we are in */
 	{ "cgroup namespace",    NULL,           cgroup_namespace,    NULL            },
 	/* /proc and /dev are made in the host's places, which only we see, and moved by "root" */
 	{ "proc",                NULL,           attach_proc,         NULL            },
-	{ "devices",             NULL,           attach_devices,      NULL            },
+	{ "devices",             make_devices,   attach_devices,      NULL            },
 	/* after "devices": covers files with the null device of our own /dev */
 	{ "masked paths",        NULL,           mask_proc,           NULL            },
 	{ "bounding set",        NULL,           drop_bounding,       NULL            },
 	{ "securebits",          NULL,           lock_securebits,     NULL            },
+	{ "network",             take_network,   join_network,        NULL            },
 	{ "layers",              open_layers,    NULL,                NULL            },
 	{ "disk",                take_disk,      NULL,                NULL            },
 	{ "root",                assemble_root,  attach_root,         NULL            },
