@@ -84,6 +84,21 @@ only_alive() {
 	nothing_runs
 }
 
+@test "as pid 1 of a container, which nobody outlives, it tears down before it ends" {
+	unshare --pid --fork --mount-proc "$agentdock" run -- true
+	[ -z "$(ls "$AGENTDOCK_RUN_DIR")" ]
+	nothing_runs
+}
+
+@test "who tears down is killed with its container: the next one reaps the rest" {
+	for _ in {1..10}; do
+		# shellcheck disable=SC2016 # the inner shell's
+		unshare --pid --fork --mount-proc sh -c '"$0" run -- true; exit $?' "$agentdock"
+	done
+	"$agentdock" gc
+	nothing_runs
+}
+
 @test "twenty at once: every one is right" {
 	local i
 	for i in {1..20}; do
