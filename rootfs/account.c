@@ -20,7 +20,7 @@
 #include "rootfs/detached.h"
 #include "rootfs/mounts.h"
 
-enum { ACCOUNT_FILE_MAX = 1 << 20 };
+enum { ACCOUNT_FILE_MAX = 1 << 20, HOSTS_MAX = 256 };
 
 static const char user_name[] = "sandbox";
 
@@ -197,20 +197,34 @@ int account_ensure(uint32_t uid, uint32_t gid, const char *home, struct err *e)
 	return ensure_line(rootfd, "/etc/group", gid, "", e);
 }
 
+/* Has the image that very file? To read it is much less than to have overlayfs copy it up. */
+static bool hosts_is(int rootfd, const char *text, size_t length)
+{
+	char have[HOSTS_MAX];
+	struct err ignored;
+	struct stat status;
+	scoped_fd fd = open_account_file(rootfd, "/etc/hosts", O_RDONLY, &ignored);
+
+	return fd >= 0 && fstat(fd, &status) == 0 && (status.st_mode & 07777) == 0644 &&
+	       read(fd, have, sizeof have) == (ssize_t)length && memcmp(have, text, length) == 0;
+}
+
 int hosts_write(const char *hostname, struct err *e)
 {
 	scoped_fd rootfd = file_open(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0, e);
 	scoped_fd fd = -1;
-	char text[256];
+	char text[HOSTS_MAX];
 	int length;
 
 	TRY(rootfd);
-	fd = open_account_file(rootfd, "/etc/hosts", O_WRONLY | O_CREAT | O_TRUNC, e);
-	TRY(fd);
 	length = text_format(text, sizeof text, e,
 	                     "127.0.0.1 localhost\n::1 localhost ip6-localhost\n127.0.1.1 %.64s\n",
 	                     hostname);
 	TRY(length);
+	if (hosts_is(rootfd, text, (size_t)length))
+		return 0;
+	fd = open_account_file(rootfd, "/etc/hosts", O_WRONLY | O_CREAT | O_TRUNC, e);
+	TRY(fd);
 	if (fchmod(fd, 0644) < 0) /* whatever the umask */
 		return err_sys(e, "/etc/hosts");
 	return fd_write_all(fd, text, (size_t)length, e);

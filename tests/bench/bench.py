@@ -57,7 +57,7 @@ def make_tree():
     with open(os.path.join(TREE, "etc/group"), "w", encoding="ascii") as file:
         file.write(f"root:x:0:\nsandbox:x:{USER}:\n")
     with open(os.path.join(TREE, "etc/hosts"), "w", encoding="ascii") as file:
-        file.write("127.0.0.1 localhost sandbox\n")
+        file.write("127.0.0.1 localhost\n::1 localhost ip6-localhost\n127.0.1.1 sandbox\n")
     agentdock("image", "import", TREE, "default")
     agentdock("run", "-q", "--", "/bin/true")
 

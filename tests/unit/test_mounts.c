@@ -329,6 +329,7 @@ static void check_read_only(int out)
 
 static void check_hostile_accounts(int out)
 {
+	struct stat before, after;
 	char text[256];
 	struct err e;
 	int fd;
@@ -359,6 +360,17 @@ static void check_hostile_accounts(int out)
 	REQUIRE(out, hosts_write("here", &e));
 	REQUIRE(out, file_read(AT_FDCWD, "/etc/hosts", text, sizeof text, &e));
 	CHECK(out, strstr(text, "127.0.0.1 localhost\n") && strstr(text, "127.0.1.1 here\n"));
+	/* what is right already is left alone, and nothing else */
+	CHECK(out, stat("/etc/hosts", &before) == 0);
+	REQUIRE(out, hosts_write("here", &e));
+	CHECK(out, stat("/etc/hosts", &after) == 0);
+	CHECK(out, memcmp(&before.st_mtim, &after.st_mtim, sizeof before.st_mtim) == 0);
+	CHECK(out, chmod("/etc/hosts", 0600) == 0);
+	REQUIRE(out, hosts_write("here", &e));
+	CHECK(out, stat("/etc/hosts", &after) == 0 && (after.st_mode & 07777) == 0644);
+	REQUIRE(out, hosts_write("elsewhere", &e));
+	REQUIRE(out, file_read(AT_FDCWD, "/etc/hosts", text, sizeof text, &e));
+	CHECK(out, strstr(text, "127.0.1.1 elsewhere\n") != NULL);
 	CHECK(out, unlink("/etc/hosts") == 0 && mkfifo("/etc/hosts", 0644) == 0);
 	CHECK(out, hosts_write("here", &e) == -EINVAL);
 }
