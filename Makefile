@@ -12,7 +12,7 @@ SHELL := /bin/bash
 .SECONDARY:
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-6s %s\n' $(1) $(patsubst $(BUILD)/%,%,$@))
-.PHONY: all demo check check-vm bench unit-tests check-unit check-cli escape-tests check-escape image arch lint install uninstall clean deps-build deps-demo deps-test deps-bench deps-fuzz
+.PHONY: all demo check check-vm bench unit-tests check-unit check-cli escape-tests check-escape image arch lint install uninstall clean deps-build deps-demo deps-test deps-bench deps-fuzz deps-qemu
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -110,7 +110,7 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(LIB)
 
 -include $(wildcard $(BUILD)/obj/*/*.d $(BUILD)/obj/*/*/*.d $(BUILD)/obj/probes/*/*/*.d)
 
-deps-build deps-demo deps-test deps-bench deps-fuzz: deps-%:
+deps-build deps-demo deps-test deps-bench deps-fuzz deps-qemu: deps-%:
 	@packaging/debian-packages $*
 
 # ---- use ----
@@ -137,8 +137,10 @@ arch:
 	@tests/arch
 check: deps-test
 	@tests/check
-check-vm: image deps-test unit-tests
-	@AGENTDOCK_BUILD=$(BUILD) tests/vm/check
+# VM=qemu: in an emulated PC, which takes some ten times as long
+check-vm: image deps-test $(if $(filter qemu,$(VM)),deps-qemu) unit-tests
+	@$(MAKE) -s BUILD=build-unsafe UNSAFE=1 all
+	@VM=$(VM) AGENTDOCK_BUILD=$(BUILD) tests/vm/check
 unit-tests: $(UNIT_BIN)
 check-unit: unit-tests $(BUILD)/agentdock-archive
 	@set -e; for t in $(UNIT_BIN); do $$t; done

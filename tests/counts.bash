@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034 # what it sets is for who loads it
 # SPDX-License-Identifier: Apache-2.0
 # What a log of tests says: sets $ok, $bad and $skip. Who died, or ran nothing, has failed, and the log says so.
 
