@@ -37,7 +37,7 @@ static void close_inherited(void)
 	struct dirent *entry;
 
 	while (dir && (entry = readdir(dir))) {
-		int fd = atoi(entry->d_name), flags = fcntl(fd, F_GETFD);
+		int fd = (int)strtol(entry->d_name, NULL, 10), flags = fcntl(fd, F_GETFD);
 
 		if (entry->d_name[0] != '.' && flags >= 0 && !(flags & FD_CLOEXEC))
 			close(fd);

@@ -46,13 +46,14 @@ const struct step score[] = {
 	/* in a process of its own, as "start network": see makers.c */
 	{ "start disk",          start_disk,     NULL,                NULL            },
 	{ "cgroup",              make_cgroup,    NULL,                NULL            },
+	/* before anybody is in the group: v1 sets no limit below what is used already */
+	{ "limits",              set_limits,     NULL,                NULL            },
 	{ "streams",             open_streams,   NULL,                NULL            },
 	{ "init program",        load_init,      NULL,                NULL            },
 	{ "pack workspace",      start_packing,  NULL,                wants_workspace },
 	{ "clone",               clone_inside,   NULL,                NULL            },
 	/* from here to "root" both sides work at the same time */
 	{ "start network",       start_network,  NULL,                NULL            },
-	{ "limits",              set_limits,     NULL,                NULL            },
 	{ "cgroup membership",   NULL,           join_cgroup,         NULL            },
 	{ "namespaces",          NULL,           make_namespaces,     NULL            },
 	{ "session",             NULL,           new_session,         NULL            },
@@ -235,11 +236,16 @@ static void ready(struct sandbox *sandbox, const struct channel_message *message
 	sandbox->mountnsfd = file_open(sandbox->procfd, "ns/mnt", O_RDONLY, 0, &ended);
 }
 
+static int unexpected(const struct channel_message *message, struct err *e)
+{
+	return err_set(e, EPROTO, "an unexpected message (%d) from inside", message->kind);
+}
+
 /* From the last outside half to the command's first instruction. */
 static int await_start(struct sandbox *sandbox, struct err *e)
 {
 	struct channel_message message;
-	uint64_t ready_us = clock_us();
+	uint64_t ready_us = 0;
 
 	for (;;) {
 		scoped_fd fd = -1;
@@ -256,6 +262,8 @@ static int await_start(struct sandbox *sandbox, struct err *e)
 		case CHANNEL_FAILED:
 			return inside_failed(sandbox, &message, e);
 		case CHANNEL_READY:
+			if (ready_us)
+				return unexpected(&message, e);
 			ready(sandbox, &message, &fd);
 			ready_us = clock_us();
 			break;
@@ -266,8 +274,7 @@ static int await_start(struct sandbox *sandbox, struct err *e)
 		case INIT_EXEC_FAILED:
 			return exec_failed(sandbox, message.row, e);
 		default:
-			return err_set(e, EPROTO, "an unexpected message (%d) from inside",
-			               message.kind);
+			return unexpected(&message, e);
 		}
 	}
 }
@@ -285,7 +292,7 @@ static int await_gate(struct sandbox *sandbox, struct err *e)
 	if (message.kind == CHANNEL_FAILED)
 		return inside_failed(sandbox, &message, e);
 	if (message.kind != CHANNEL_AT)
-		return err_set(e, EPROTO, "an unexpected message (%d) from inside", message.kind);
+		return unexpected(&message, e);
 	if (score_fault.kind == SCORE_KILL_INSIDE && message.row != row_named(pass_gate))
 		kill(getpid(), SIGKILL);
 	return 0;

@@ -52,7 +52,7 @@ static int time_one(run_one *run, struct sandbox_host *host, const struct sandbo
                     struct err *e)
 {
 	const struct sandbox_watch watch = {.livefds = {-1, -1}, .cancelfd = -1};
-	unsigned long long began_us;
+	unsigned long long began_us = 0;
 	struct sandbox *left;
 	struct report report;
 	int r = run(host, spec, &watch, &report, &left, &began_us, e);
