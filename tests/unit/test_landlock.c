@@ -31,10 +31,16 @@ static int make_directory(const char *name)
 	return open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Runs BODY below a ruleset that allows all beneath "inside" but device nodes. */
+/*
+ * Runs BODY below a ruleset that allows all beneath "inside" but device nodes, and beneath "outside"
+ * a right that no kernel knows yet, which is nothing.
+ */
 static int below_the_wall(int (*body)(void))
 {
-	const struct landlock_rule rule = {insidefd, ~(uint64_t)LANDLOCK_ACCESS_FS_MAKE_CHAR};
+	const struct landlock_rule rules[] = {
+		{insidefd, ~(uint64_t)LANDLOCK_ACCESS_FS_MAKE_CHAR},
+		{outsidefd, UINT64_C(1) << 63},
+	};
 	int status;
 	pid_t child = fork();
 
@@ -42,7 +48,7 @@ static int below_the_wall(int (*body)(void))
 	if (child == 0) {
 		struct err e;
 
-		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || landlock_restrict(&rule, 1, &e) <= 0)
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || landlock_restrict(rules, 2, &e) <= 0)
 			_exit(99);
 		_exit(body());
 	}
