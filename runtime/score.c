@@ -70,13 +70,14 @@ const struct step score[] = {
 	{ "masked paths",        NULL,           mask_proc,           NULL            },
 	{ "bounding set",        NULL,           drop_bounding,       NULL            },
 	{ "securebits",          NULL,           lock_securebits,     NULL            },
-	{ "network",             take_network,   join_network,        NULL            },
 	{ "layers",              open_layers,    NULL,                NULL            },
 	{ "disk",                take_disk,      NULL,                NULL            },
 	{ "root",                assemble_root,  attach_root,         NULL            },
 	{ "tmpfs mounts",        NULL,           attach_tmpfs,        wants_tmpfs     },
 	{ "pivot",               NULL,           pivot,               NULL            },
 	{ "account",             NULL,           ensure_account,      NULL            },
+	/* late, for it takes longest to make; before anything of the guest's is looked at */
+	{ "network",             take_network,   join_network,        NULL            },
 	{ "unpack workspace",    NULL,           unpack_workspace,    wants_workspace },
 	{ "read-only root",      NULL,           read_only_root,      wants_read_only },
 	/* from here on each row takes the process something away; unpack_workspace plays them for its child too */
