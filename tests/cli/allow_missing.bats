@@ -7,7 +7,8 @@ bats_require_minimum_version 1.5.0
 
 setup() {
 	root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
-	agentdock=$(realpath "$root/${AGENTDOCK_BUILD:-build}/agentdock")
+	cd "$root" || return
+	agentdock=$(realpath "${AGENTDOCK_BUILD:-build}/agentdock")
 	# what runs inside of a sandbox is static
 	export AGENTDOCK_LIBEXEC=$root/build
 	export AGENTDOCK_RUN_DIR=$BATS_TEST_TMPDIR/run
