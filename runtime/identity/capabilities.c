@@ -41,20 +41,6 @@ static uint64_t bounding_set(void)
 	return set;
 }
 
-static uint64_t ambient_set(void)
-{
-	uint64_t set = 0;
-
-	for (unsigned long cap = 0; cap < CAPABILITIES_MAX; cap++) {
-		int held = prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, cap, 0, 0);
-
-		if (held < 0)
-			break;
-		set |= (uint64_t)held << cap;
-	}
-	return set;
-}
-
 static int must_be_empty(const char *name, uint64_t set, struct err *e)
 {
 	if (set == 0)
@@ -65,28 +51,20 @@ static int must_be_empty(const char *name, uint64_t set, struct err *e)
 	               name, (unsigned long long)set, (unsigned long long)set);
 }
 
-static int clear_ambient(struct err *e)
-{
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
-		return err_sys(e, "clearing the ambient capabilities");
-	return must_be_empty("ambient", ambient_set(), e);
-}
-
 int identity_drop_bounding(struct err *e)
 {
-	uint64_t held = bounding_set();
-
 	for (unsigned long cap = 0; cap < CAPABILITIES_MAX; cap++) {
-		if (!(held >> cap & 1))
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
 			continue;
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
-			err_sys(e, "dropping capability %lu from the bounding set", cap);
-			return err_hint(e, "this needs CAP_SETPCAP, so it must come before the "
-			                   "capabilities are dropped");
-		}
+		if (errno == EINVAL && cap > 0)
+			break; /* the first that the kernel does not know */
+		err_sys(e, "dropping capability %lu from the bounding set", cap);
+		return err_hint(e, "this needs CAP_SETPCAP, so it must come before the "
+		                   "capabilities are dropped");
 	}
-	TRY(must_be_empty("bounding", bounding_set(), e));
-	return clear_ambient(e);
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+		return err_sys(e, "clearing the ambient capabilities");
+	return 0; /* identity_drop_capabilities looks whether all are empty */
 }
 
 static int verify_securebits(struct err *e)
@@ -129,8 +107,8 @@ static int verify_sets(struct err *e)
 	TRY(must_be_empty("effective", (uint64_t)words[1].effective << 32 | words[0].effective, e));
 	TRY(must_be_empty("inheritable",
 	                  (uint64_t)words[1].inheritable << 32 | words[0].inheritable, e));
-	TRY(must_be_empty("bounding", bounding_set(), e));
-	return must_be_empty("ambient", ambient_set(), e);
+	/* an ambient capability is permitted and inheritable as well (capabilities(7)): none is left */
+	return must_be_empty("bounding", bounding_set(), e);
 }
 
 int identity_drop_capabilities(struct err *e)
@@ -138,7 +116,6 @@ int identity_drop_capabilities(struct err *e)
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
 
-	TRY(clear_ambient(e));
 	if (syscall(SYS_capset, &header, none) < 0)
 		return err_sys(e, "dropping the capabilities");
 	TRY(verify_sets(e));
