@@ -145,6 +145,7 @@ unit-tests: $(UNIT_BIN)
 check-unit: unit-tests $(BUILD)/agentdock-archive
 	@set -e; for t in $(UNIT_BIN); do $$t; done
 check-cli: all
+	@$(MAKE) -s BUILD=build-unsafe UNSAFE=1 all
 	@bats tests/cli
 # two tests for each attack: it is held, and it works where its wall is left out, which is the same in every build
 escape-tests: $(BUILD)/tests/escape.bats
@@ -153,7 +154,7 @@ $(BUILD)/tests/escape.bats: tests/escape/generate $(BUILD)/agentdock-probes
 	$(call say,GEN)
 	$(Q)$^ $(if $(SANITIZE),held) >$@
 check-escape: all escape-tests
-	@$(MAKE) -s UNSAFE=1 all
+	@$(MAKE) -s BUILD=build-unsafe UNSAFE=1 all
 	@AGENTDOCK_BUILD=$(BUILD) bats $(BUILD)/tests/escape.bats
 bench: deps-bench
 	@$(MAKE) -s all $(addprefix $(BUILD)/bench/,floor spawn library)

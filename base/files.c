@@ -259,3 +259,25 @@ int dir_make_all(int dirfd, const char *path, mode_t mode, struct err *e)
 		               path);
 	return 0;
 }
+
+static int compare_fds(const void *left, const void *right)
+{
+	return *(const int *)left - *(const int *)right;
+}
+
+int fds_close_others(int keep[], size_t count, struct err *e)
+{
+	unsigned from = STDERR_FILENO + 1;
+
+	qsort(keep, count, sizeof *keep, compare_fds);
+	for (size_t i = 0; i < count; i++) {
+		unsigned fd = (unsigned)keep[i];
+
+		if (keep[i] < (int)from)
+			continue;
+		if (fd > from && close_range(from, fd - 1, 0) < 0)
+			return err_sys(e, "close_range");
+		from = fd + 1;
+	}
+	return close_range(from, ~0u, 0) < 0 ? err_sys(e, "close_range") : 0;
+}

@@ -63,4 +63,7 @@ int tree_remove(int dirfd, const char *name, struct err *e);
  */
 int tree_measure(int dirfd, const char *name, uint64_t *bytes, uint64_t *entries, struct err *e);
 
+/* Closes all descriptors from 3 on but the COUNT of KEEP (which is sorted; -1 is none). Linux 5.9. */
+int fds_close_others(int keep[], size_t count, struct err *e);
+
 #endif

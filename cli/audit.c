@@ -386,6 +386,29 @@ static int parse(struct request *request, int argc, char **argv, struct err *e)
 	return 0;
 }
 
+/* Before 48 attacks say the same. */
+static int find_runtime(const char *runtime, struct err *e)
+{
+	const char *path = getenv("PATH");
+	char program[4096];
+
+	if (strchr(runtime, '/')) {
+		if (access(runtime, X_OK) == 0)
+			return 0;
+		return err_sys(e, "--runtime: %s", runtime);
+	}
+	while (path && *path) {
+		size_t length = strcspn(path, ":");
+
+		snprintf(program, sizeof(program), "%.*s/%s", (int)length, path, runtime);
+		if (access(program, X_OK) == 0)
+			return 0;
+		path += length + (path[length] == ':');
+	}
+	return err_set(e, ENOENT, "--runtime: %s is not in PATH; give its path, or install it",
+	               runtime);
+}
+
 int cmd_audit(int argc, char **argv)
 {
 	/* static for its size */
@@ -398,6 +421,8 @@ int cmd_audit(int argc, char **argv)
 		return cli_finish_stdout();
 	}
 	request.verdicts = json_object_new_array();
+	if (status >= 0 && request.audit.runtime)
+		status = find_runtime(request.audit.runtime, &e);
 	if (status >= 0)
 		status = audit(&request, &e);
 	audit_close(&request.audit);

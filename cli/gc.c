@@ -48,7 +48,7 @@ int cmd_gc(int argc, char **argv)
 		     "and the image layers that no name reaches and no sandbox stands on,\n"
 		     "and the templates of disks, which are made again when they are needed.\n"
 		     "A running sandbox is never touched.\n\n"
-		     "  --json   print freed_bytes, layers dead_sandboxes and disk_templates as "
+		     "  --json   print freed_bytes, layers, dead_sandboxes and disk_templates as "
 		     "JSON");
 		return cli_finish_stdout();
 	}

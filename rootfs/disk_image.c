@@ -370,7 +370,7 @@ static int template_open(int disksfd, int controlfd, uint64_t bytes, uint64_t in
 
 static int copy_extent(int from, int to, off_t start, off_t end, struct err *e)
 {
-	char buffer[64 * 1024];
+	char buffer[16 * 1024];
 
 	if (lseek(to, start, SEEK_SET) < 0)
 		return err_sys(e, "writing the sandbox's disk");

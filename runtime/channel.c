@@ -85,7 +85,12 @@ int channel_receive(int socketfd, struct channel_message *message, int *fd, stru
 		return err_sys(e, "listening to the other side of the sandbox");
 
 	/* padding makes room for two, and a message may bring as many as fit */
-	if (!take_descriptor(&header, &received))
+	bool alone = take_descriptor(&header, &received);
+	if ((header.msg_flags & MSG_CTRUNC) && received < 0)
+		return err_set(e, EMFILE,
+		               "no descriptor is free for what the other side of the sandbox "
+		               "hands over; raise the limit (ulimit -n)");
+	if (!alone)
 		return err_set(e, EPROTO,
 		               "a message with more than one descriptor from inside the "
 		               "sandbox");

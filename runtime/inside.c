@@ -256,9 +256,11 @@ INSIDE(working_directory)
 	/* a directory outside of our root has no path (CVE-2024-21626) */
 	if (unsafe_without("working directory check"))
 		return 0;
-	if (!getcwd(resolved, sizeof resolved) || resolved[0] != '/')
+	if (!getcwd(resolved, sizeof resolved) || resolved[0] != '/') {
+		in->fault = FAULT_GUEST;
 		return err_set(e, EXDEV, "working directory '%s' is outside of the root",
 		               in->spec->cwd);
+	}
 	return 0;
 }
 

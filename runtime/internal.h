@@ -103,6 +103,9 @@ struct inside {
 /* Takes the name RUN/sN away; what it stood for has been removed. */
 void label_drop(struct sandbox *sandbox);
 
+/* As sandbox_reap, for 20 ms at most and without waiting for anybody: a command runs meanwhile. */
+int reap_some(struct sandbox_host *host, int *reaped, struct err *e);
+
 /* ---- supervise.c ---- */
 
 /* Waits for one message from SOCKETFD, of the inside or of the disk's maker, while time-out and cancel
@@ -124,7 +127,7 @@ int score_play_to_gate(struct sandbox *sandbox, struct err *e);
 int score_play_from_gate(struct sandbox *sandbox, struct err *e);
 
 /* The process inside, from its first instruction to exec. */
-_Noreturn void score_play_inside(const struct sandbox *sandbox);
+_Noreturn void score_play_inside(struct sandbox *sandbox);
 
 /* Plays the inside halves of the dropping rows (part 4) on the calling process. */
 int score_drop(struct inside *in, struct err *e);
@@ -133,6 +136,12 @@ int score_drop(struct inside *in, struct err *e);
 
 /* As err_sys, where the kernel refused to make a namespace. */
 int namespaces_refused(const char *what, struct err *e);
+
+/*
+ * Closes what the calling process, cloned a moment ago, has of its builder, all but what the inside
+ * or a maker of SANDBOX works with: other sandboxes' pipes, disks and labels, and its caller's.
+ */
+int keep_own_descriptors(struct sandbox *sandbox, int socketfd, struct err *e);
 
 /* ---- makers.c ---- */
 

@@ -19,11 +19,12 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/scoped.h"
 #include "base/strings.h"
 #include "runtime/internal.h"
 
-enum { LABEL_TEXT_MAX = 256, TREES_SIZE = 32, EMPTY_TIMEOUT_MS = 10000 };
+enum { LABEL_TEXT_MAX = 256, TREES_SIZE = 32, EMPTY_TIMEOUT_MS = 10000, REAP_SOME_US = 20000 };
 
 static int new_id(char id[REPORT_ID_SIZE], uint32_t *entropy, struct err *e)
 {
@@ -135,7 +136,8 @@ static int read_label(int labelfd, struct label *label, struct err *e)
 	return 0;
 }
 
-static int remove_orphan(struct sandbox_host *host, const struct label *label, struct err *e)
+static int remove_orphan(struct sandbox_host *host, const struct label *label, unsigned patience_ms,
+                         struct err *e)
 {
 	char trees[TREES_SIZE];
 	struct cgroup cgroup;
@@ -153,7 +155,7 @@ static int remove_orphan(struct sandbox_host *host, const struct label *label, s
 	if (r == 0)
 		r = cgroup_kill(&cgroup, e);
 	if (r == 0)
-		r = cgroup_wait_empty(&cgroup, EMPTY_TIMEOUT_MS, e);
+		r = cgroup_wait_empty(&cgroup, patience_ms, e);
 	if (r == 0)
 		r = cgroup_remove(&cgroup, &host->cgroups, e);
 	cgroup_release(&cgroup);
@@ -161,7 +163,8 @@ static int remove_orphan(struct sandbox_host *host, const struct label *label, s
 }
 
 /* Returns 1 when NAME was an orphan and is gone, 0 when it lives (or just ended). */
-static int reap_label(struct sandbox_host *host, const char *name, struct err *e)
+static int reap_label(struct sandbox_host *host, const char *name, unsigned patience_ms,
+                      struct err *e)
 {
 	struct label label;
 	struct stat status;
@@ -174,14 +177,15 @@ static int reap_label(struct sandbox_host *host, const char *name, struct err *e
 	if (fstat(labelfd, &status) || status.st_nlink == 0)
 		return 0;
 	TRY(read_label(labelfd, &label, e));
-	TRY(remove_orphan(host, &label, e));
+	TRY(remove_orphan(host, &label, patience_ms, e));
 	log_debug("reaped %s", label.id);
 	if (unlinkat(host->runfd, name, 0) && errno != ENOENT)
 		return err_sys(e, "removing %s/%s", host->run_path, name);
 	return 1;
 }
 
-int sandbox_reap(struct sandbox_host *host, int *reaped, struct err *e)
+static int reap(struct sandbox_host *host, uint64_t until_us, unsigned patience_ms, int *reaped,
+                struct err *e)
 {
 	int copyfd = openat(host->runfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	scoped_dir dir = copyfd < 0 ? NULL : fdopendir(copyfd);
@@ -190,12 +194,12 @@ int sandbox_reap(struct sandbox_host *host, int *reaped, struct err *e)
 
 	if (!dir)
 		return err_sys(e, "listing %s", host->run_path);
-	while ((entry = readdir(dir))) {
+	while ((entry = readdir(dir)) && (!until_us || clock_us() < until_us)) {
 		struct err one = {0};
 
 		if (entry->d_name[0] != 's')
 			continue;
-		int r = reap_label(host, entry->d_name, &one);
+		int r = reap_label(host, entry->d_name, patience_ms, &one);
 		if (r > 0)
 			count++;
 		if (r < 0 && result == 0) {
@@ -206,4 +210,14 @@ int sandbox_reap(struct sandbox_host *host, int *reaped, struct err *e)
 	}
 	*reaped = count;
 	return result;
+}
+
+int sandbox_reap(struct sandbox_host *host, int *reaped, struct err *e)
+{
+	return reap(host, 0, EMPTY_TIMEOUT_MS, reaped, e);
+}
+
+int reap_some(struct sandbox_host *host, int *reaped, struct err *e)
+{
+	return reap(host, clock_us() + REAP_SOME_US, 0, reaped, e);
 }

@@ -2,10 +2,10 @@
 /*
  * The end of a process that has a sandbox to tear down and somebody who waits for it. Unmounting,
  * the loop device and removing the cgroups take longer than the sandbox of a short command lived,
- * and tell nobody anything: a process that shares our memory and descriptors does that after us.
+ * and tell nobody anything: a process that shares our memory does that after us, the heir.
  *
- * Invariant: until we are gone it does nothing but wait for that, so that the two never use libc at
- * the same time; from then on all of it is its own.
+ * Invariants: the two never use libc at the same time, for one of them waits for the other. What we
+ * inherited, the heir has let go of before we end. The last descriptors are its own to close.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -13,8 +13,10 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,12 +28,16 @@ enum { STACK_BYTES = 64 << 10 };
 struct heir {
 	struct sandbox *left;
 	int parentfd; /* our pidfd, readable when we are gone */
+	int readyfds[2];
 	int status;
 };
 
-/* Whoever reads our output, or waits for a lock of our caller's, must not wait for the heir. All that
- * we open is close-on-exec, so what is not came from our caller. */
-static void close_inherited(void)
+/*
+ * Whoever reads our output, waits for a lock of our caller's or unmounts our directory must not wait
+ * for the heir, nor may a signal to our group stop it. All that we open is close-on-exec, so what is
+ * not came from our caller.
+ */
+static void let_go(void)
 {
 	scoped_dir dir = opendir("/proc/self/fd");
 	struct dirent *entry;
@@ -42,6 +48,8 @@ static void close_inherited(void)
 		if (entry->d_name[0] != '.' && flags >= 0 && !(flags & FD_CLOEXEC))
 			close(fd);
 	}
+	if (chdir("/") == 0)
+		setsid();
 }
 
 static int outlive(void *data)
@@ -50,10 +58,21 @@ static int outlive(void *data)
 	struct pollfd gone = {.fd = heir->parentfd, .events = POLLIN};
 	struct err unheard;
 
+	let_go();
+	if (write(heir->readyfds[1], "", 1) != 1)
+		return 1;
 	while (poll(&gone, 1, -1) < 0 && errno == EINTR)
 		;
-	close_inherited();
 	return sandbox_tear_down(heir->left, &unheard) < 0;
+}
+
+/* In a pid namespace that is not the host's, its pid 1 may be what ends with us, and all with it. */
+static bool may_be_outlived(void)
+{
+	enum { HOST_PID_NAMESPACE = 0xEFFFFFFC }; /* include/linux/proc_ns.h PROC_PID_INIT_INO */
+	struct stat status;
+
+	return stat("/proc/self/ns/pid", &status) == 0 && status.st_ino == HOST_PID_NAMESPACE;
 }
 
 /* Returns where nobody can outlive us. */
@@ -62,19 +81,25 @@ static void leave_heir(struct heir *heir)
 #ifndef __SANITIZE_ADDRESS__ /* which looks for leaks at the end, and knows no shared stack */
 	char *stack = malloc(STACK_BYTES);
 	sigset_t all;
+	char ready;
 
-	heir->parentfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
-	if (!stack || heir->parentfd < 0 || getpid() == 1) {
+	if (!stack || !may_be_outlived() || pipe2(heir->readyfds, O_CLOEXEC) < 0) {
 		free(stack);
 		return;
 	}
+	heir->parentfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
-	if (clone(outlive, stack + STACK_BYTES, CLONE_VM | CLONE_FILES | SIGCHLD, heir) > 0)
-		_exit(heir->status);
+	if (heir->parentfd >= 0 &&
+	    clone(outlive, stack + STACK_BYTES, CLONE_VM | SIGCHLD, heir) > 0) {
+		close(heir->readyfds[1]);
+		if (read(heir->readyfds[0], &ready, 1) == 1)
+			_exit(heir->status);
+	}
 	free(stack);
 #else
 	(void)outlive;
+	(void)may_be_outlived;
 	(void)heir;
 #endif
 }

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,13 +22,23 @@
 /* Makes the part and sends it. */
 typedef int make_part(struct sandbox *sandbox, int socketfd, struct err *e);
 
-static _Noreturn void be_maker(struct sandbox *sandbox, int socketfd, make_part *make)
+/* The builder may have died meanwhile. */
+static int die_with(pid_t builder, struct err *e)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
+		return err_sys(e, "prctl(PR_SET_PDEATHSIG)");
+	return getppid() == builder ? 0 : err_set(e, ECANCELED, "the builder died");
+}
+
+static _Noreturn void be_maker(struct sandbox *sandbox, pid_t builder, int socketfd,
+                               make_part *make)
 {
 	struct channel_message failed = {.kind = CHANNEL_FAILED};
 	struct err e = {0};
 
-	close_fd(&sandbox->labelfd); /* whose lock must not outlive the builder */
-	if (make(sandbox, socketfd, &e) == 0)
+	/* the label's lock is among what is closed, which must not outlive the builder */
+	if (die_with(builder, &e) == 0 && keep_own_descriptors(sandbox, socketfd, &e) == 0 &&
+	    make(sandbox, socketfd, &e) == 0)
 		_exit(0);
 	failed.error = e;
 	_exit(channel_send(socketfd, &failed, -1, &e) < 0);
@@ -35,6 +47,7 @@ static _Noreturn void be_maker(struct sandbox *sandbox, int socketfd, make_part 
 static int maker_start(struct sandbox *sandbox, struct maker *maker, struct clone_args args,
                        make_part *make, struct err *e)
 {
+	pid_t builder = getpid();
 	int ends[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
@@ -44,7 +57,7 @@ static int maker_start(struct sandbox *sandbox, struct maker *maker, struct clon
 	args.exit_signal = SIGCHLD;
 	maker->pid = process_clone3(&args);
 	if (maker->pid == 0)
-		be_maker(sandbox, makerfd, make);
+		be_maker(sandbox, builder, makerfd, make);
 	if (maker->pid < 0) {
 		errno = -maker->pid;
 		return err_sys(e, "starting a process to make it");
@@ -128,6 +141,8 @@ static int make_network(struct sandbox *sandbox, int socketfd, struct err *e)
 		TRY(usernsfd);
 		if (setns(usernsfd, CLONE_NEWUSER))
 			return err_sys(e, "entering the sandbox's user namespace");
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL)) /* forgotten with the change */
+			return err_sys(e, "prctl(PR_SET_PDEATHSIG)");
 	}
 	if (unshare(CLONE_NEWNET))
 		return namespaces_refused("making a network namespace", e);

@@ -169,6 +169,33 @@ static pid_t clone_as(uint32_t owner, const struct clone_args *args, struct err 
 	return pid;
 }
 
+int keep_own_descriptors(struct sandbox *sandbox, int socketfd, struct err *e)
+{
+	const struct cgroup *cgroup = &sandbox->cgroup;
+	int keep[] = {
+		socketfd,
+		sandbox->host->store.statefd,
+		sandbox->procfd,
+		sandbox->insidefds[0],
+		sandbox->insidefds[1],
+		sandbox->insidefds[2],
+		sandbox->initfd,
+		sandbox->packfd,
+		sandbox->archiverfd,
+		cgroup->v2fd,
+		cgroup->v1fds[0],
+		cgroup->v1fds[1],
+		cgroup->v1fds[2],
+		cgroup->tasksfds[0],
+		cgroup->tasksfds[1],
+		cgroup->tasksfds[2],
+	};
+
+	if (unsafe_without("closed descriptors"))
+		return 0;
+	return fds_close_others(keep, sizeof keep / sizeof *keep, e);
+}
+
 OUTSIDE(clone_inside)
 {
 	int ends[2];

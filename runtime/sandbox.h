@@ -61,7 +61,8 @@ int sandbox_run(struct sandbox_host *host, const struct sandbox_spec *spec,
  * A sandbox that is built ahead, so that a long-lived caller's command starts at once: it waits with
  * everything made and everything given up, until it is run, once, or torn down. SPEC's argv, envp
  * and cwd are not looked at; what its other pointers show must outlive the sandbox. Its time-outs
- * begin with the command, its report with the building.
+ * begin with the command, its report with the building. A child that the caller forks without exec
+ * holds it, too: nobody can reap it before that child is gone.
  */
 int sandbox_prepare(struct sandbox_host *host, const struct sandbox_spec *spec,
                     struct sandbox **prepared, struct err *e);
@@ -88,7 +89,7 @@ int sandbox_tear_down(struct sandbox *left, struct err *e);
 _Noreturn void sandbox_leave(struct sandbox *left, int status);
 
 /* Removes what sandboxes whose process is gone have left. Another process's live sandbox is never
- * touched. Every sandbox_run begins with it. */
+ * touched. Every sandbox_run does some of it while its command runs. */
 int sandbox_reap(struct sandbox_host *host, int *reaped, struct err *e);
 
 #endif

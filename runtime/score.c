@@ -390,7 +390,7 @@ static int play_inside_row(struct inside *in, int row, struct err *e)
 	return 0;
 }
 
-_Noreturn void score_play_inside(const struct sandbox *sandbox)
+_Noreturn void score_play_inside(struct sandbox *sandbox)
 {
 	struct inside in = {
 		.sandbox = sandbox,
@@ -406,7 +406,8 @@ _Noreturn void score_play_inside(const struct sandbox *sandbox)
 	/* dumpable, so that /proc/self is ours to write; it ends when we become root inside */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || prctl(PR_SET_DUMPABLE, 1))
 		give_up();
-	close(sandbox->channelfd);
+	if (keep_own_descriptors(sandbox, in.channelfd, &e) < 0)
+		give_up();
 	for (int row = 0; row < ROWS; row++) {
 		if (!score[row].inside || !wanted(row, in.spec))
 			continue;

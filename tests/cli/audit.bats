@@ -221,3 +221,12 @@ waiting_runtime() {
 	[ ! -e "$AGENTDOCK_STATE_DIR/audit/scratch" ]
 	timeout 30 tail --pid="$(head -n 1 signaled)" -f /dev/null
 }
+
+@test "a runtime that is not there is told once, before any attack" {
+	run --separate-stderr "$agentdock" audit --runtime no-such-runtime
+	[ "$status" = 125 ]
+	[ "$stderr" = "agentdock: --runtime: no-such-runtime is not in PATH; give its path, or install it" ]
+	run --separate-stderr "$agentdock" audit --runtime /etc/passwd
+	[ "$status" = 125 ]
+	[ "$stderr" = "agentdock: --runtime: /etc/passwd: Permission denied" ]
+}

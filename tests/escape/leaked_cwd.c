@@ -63,7 +63,8 @@ ATTACK(leaked_cwd) = {
 	.seen = "CVE-2024-21626 (runc)",
 	.wall = "the working directory must have a path inside; Landlock beneath the root",
 	.options = WORDS("--workdir", "/proc/self/fd/42"),
-	.control = WORDS(WITHOUT("working directory check"), WITHOUT("landlock")),
+	.control = WORDS(WITHOUT("closed descriptors"), WITHOUT("working directory check"),
+                         WITHOUT("landlock")),
 	.before = before,
 	.inside = inside,
 	/* agentdock, runc before and after 1.1.12, crun */

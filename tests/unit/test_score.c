@@ -421,6 +421,41 @@ static void a_prepared_one_may_be_torn_down_or_told_what_is_not_there(void **sta
 	}
 }
 
+/* Each holds its own alone: an end of file comes when its input ends, a disk goes with its sandbox. */
+static void prepared_ones_share_nothing(void **state)
+{
+	const struct sandbox_watch watch = {.livefds = {-1, -1}, .cancelfd = -1};
+	char *argv[] = {(char[]){"/bin/sh"}, (char[]){"-c"},
+	                (char[]){"while read line; do :; done; echo end"}, NULL};
+	char *envp[] = {NULL};
+	const struct sandbox_command command = {argv, envp, "/"};
+	struct left before = look();
+	struct sandbox *first, *second;
+	struct sandbox_spec spec;
+	struct report report;
+	char input[512];
+	int tries = 0;
+
+	(void)state;
+	snprintf(input, sizeof input, "%s/file", workspace);
+	sandbox_spec_defaults(&spec);
+	spec.image = &image;
+	spec.stdin_path = input;
+	spec.timeout_ms = 60000;
+	OK(sandbox_prepare(&host, &spec, &first, &e));
+	OK(sandbox_prepare(&host, &spec, &second, &e));
+	assert_int_equal(loops_left(), before.loops + 2);
+	OK(sandbox_run_prepared(first, &command, &watch, &report, NULL, &e));
+	assert_int_equal(report.reason, REPORT_EXITED);
+	assert_int_equal(report.exit_code, 0);
+	report_release(&report);
+	while (loops_left() != before.loops + 1 && tries++ < 500)
+		poll(NULL, 0, 10);
+	assert_int_equal(loops_left(), before.loops + 1);
+	OK(sandbox_tear_down(second, &e));
+	assert_nothing_left(&before, "two prepared sandboxes");
+}
+
 /* Killed while it had no process yet, which would hold the label a moment longer than its builder. */
 static void the_next_start_reaps(void **state)
 {
@@ -442,6 +477,7 @@ int main(void)
 		cmocka_unit_test(each_half_that_fails_is_named_and_leaves_nothing),
 		cmocka_unit_test(a_killed_builder_leaves_nothing_that_is_not_reaped),
 		cmocka_unit_test(a_prepared_one_may_be_torn_down_or_told_what_is_not_there),
+		cmocka_unit_test(prepared_ones_share_nothing),
 		cmocka_unit_test(the_next_start_reaps),
 	};
 
