@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/escape/attack.h"
@@ -32,7 +33,9 @@ static enum outcome after(enum outcome inside, int status, struct evidence *evid
 	struct rusage usage = {0};
 	long mib;
 
-	(void)status;
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		return verdict(evidence, BROKEN, "the launcher ended with wait status 0x%x",
+		               (unsigned)status);
 	if (getrusage(RUSAGE_CHILDREN, &usage) < 0)
 		return verdict(evidence, ABSENT, "getrusage: %s", strerrorname_np(errno));
 	mib = usage.ru_maxrss >> 10;
