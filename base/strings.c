@@ -408,3 +408,12 @@ void string_list_release(struct string_list *list)
 	free(list->items);
 	*list = (struct string_list){0};
 }
+
+size_t words_count(char *const words[])
+{
+	size_t count = 0;
+
+	while (words[count])
+		count++;
+	return count;
+}

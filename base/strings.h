@@ -42,6 +42,9 @@ const char *text_printable(const char *text, char *buffer, size_t size);
 PRINTF_LIKE(4, 5)
 int text_format(char *buffer, size_t size, struct err *e, const char *fmt, ...);
 
+/* How many there are before the NULL that ends an argv or an envp. */
+size_t words_count(char *const words[]);
+
 /* A NULL-terminated list of owned strings (argv, envp). Zero-initialised is empty. */
 struct string_list {
 	char **items;

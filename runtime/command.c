@@ -12,20 +12,12 @@
 
 #include "base/files.h"
 #include "base/scoped.h"
+#include "base/strings.h"
 #include "runtime/internal.h"
 
 struct counts {
-	uint32_t arguments, variables;
+	size_t arguments, variables;
 };
-
-static uint32_t count_words(char *const words[])
-{
-	uint32_t count = 0;
-
-	while (words[count])
-		count++;
-	return count;
-}
 
 static int write_words(int fd, char *const words[], struct err *e)
 {
@@ -37,7 +29,7 @@ static int write_words(int fd, char *const words[], struct err *e)
 OUTSIDE(open_gate)
 {
 	const struct sandbox_spec *spec = sandbox->spec;
-	const struct counts counts = {count_words(spec->argv), count_words(spec->envp)};
+	const struct counts counts = {words_count(spec->argv), words_count(spec->envp)};
 	scoped_fd fd = memfd_create("command", MFD_CLOEXEC);
 
 	if (fd < 0)
@@ -51,11 +43,11 @@ OUTSIDE(open_gate)
 }
 
 /* COUNT texts from *TEXT on, which is left behind the last. */
-static char **read_words(char **text, uint32_t count)
+static char **read_words(char **text, size_t count)
 {
-	char **words = calloc((size_t)count + 1, sizeof *words);
+	char **words = calloc(count + 1, sizeof *words);
 
-	for (uint32_t i = 0; words && i < count; i++) {
+	for (size_t i = 0; words && i < count; i++) {
 		words[i] = *text;
 		*text += strlen(*text) + 1;
 	}

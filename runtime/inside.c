@@ -383,18 +383,9 @@ static int tell_ready(const struct inside *in, struct err *e)
 	return channel_send(in->channelfd, &message, in->listenerfd, e);
 }
 
-static size_t argv_length(char *const argv[])
-{
-	size_t n = 0;
-
-	while (argv[n])
-		n++;
-	return n;
-}
-
 INSIDE(execute)
 {
-	size_t count = argv_length(in->spec->argv);
+	size_t count = words_count(in->spec->argv);
 	char **argv = calloc(count + 3, sizeof *argv);
 	char name[] = "agentdock-init";
 

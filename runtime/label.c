@@ -136,7 +136,7 @@ static int read_label(int labelfd, struct label *label, struct err *e)
 	return 0;
 }
 
-static int remove_orphan(struct sandbox_host *host, const struct label *label, unsigned patience_ms,
+static int remove_orphan(struct sandbox_host *host, const struct label *label, int patience_ms,
                          struct err *e)
 {
 	char trees[TREES_SIZE];
@@ -163,8 +163,7 @@ static int remove_orphan(struct sandbox_host *host, const struct label *label, u
 }
 
 /* Returns 1 when NAME was an orphan and is gone, 0 when it lives (or just ended). */
-static int reap_label(struct sandbox_host *host, const char *name, unsigned patience_ms,
-                      struct err *e)
+static int reap_label(struct sandbox_host *host, const char *name, int patience_ms, struct err *e)
 {
 	struct label label;
 	struct stat status;
@@ -184,7 +183,7 @@ static int reap_label(struct sandbox_host *host, const char *name, unsigned pati
 	return 1;
 }
 
-static int reap(struct sandbox_host *host, uint64_t until_us, unsigned patience_ms, int *reaped,
+static int reap(struct sandbox_host *host, uint64_t until_us, int patience_ms, int *reaped,
                 struct err *e)
 {
 	int copyfd = openat(host->runfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -15,28 +15,6 @@
 
 enum { WON_AFTER_S = 3 };
 
-static const char *word;
-static struct {
-	volatile int most;
-} * seen;
-
-static int before(const char *words[8], struct evidence *evidence)
-{
-	seen = shared_memory(sizeof(*seen));
-	word = words[0] = unique_word();
-	return seen ? 0 : unprepared(evidence, "memory");
-}
-
-static void during(void)
-{
-	for (;;) {
-		int now = inside_processes(word, 0);
-
-		if (now > seen->most)
-			seen->most = now;
-	}
-}
-
 static enum outcome inside(char *const argv[], struct evidence *evidence)
 {
 	struct timespec left = {.tv_sec = WON_AFTER_S};
@@ -63,17 +41,8 @@ static enum outcome inside(char *const argv[], struct evidence *evidence)
 
 static enum outcome after(enum outcome inside, int status, struct evidence *evidence)
 {
-	int left = inside_processes(word, SIGKILL);
-
 	(void)status;
-	if (left)
-		return verdict(evidence, BROKEN, "%d processes are left after the launcher", left);
-	if (inside != HELD)
-		return inside;
-	if (!seen->most)
-		return verdict(evidence, ABSENT, "the host saw nothing of it");
-	return verdict(evidence, HELD, "the host saw up to %d processes, and none after the end",
-	               seen->most);
+	return survivors_after(inside, 1, evidence);
 }
 
 ATTACK(daemon_survives) = {
@@ -82,8 +51,8 @@ ATTACK(daemon_survives) = {
 	.seen = "MITRE ATT&CK T1496; self-hosted CI runners",
 	.wall = "the whole cgroup is killed at the end",
 	.control = WORDS("--drain", "20"),
-	.before = before,
-	.during = during,
+	.before = survivors_before,
+	.during = survivors_during,
 	.inside = inside,
 	.after = after,
 };

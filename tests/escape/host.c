@@ -75,6 +75,44 @@ int inside_processes(const char *word, int signo)
 	return count;
 }
 
+/* ---- who wants to survive ---- */
+
+static const char *survivors_word;
+static struct {
+	volatile int most;
+} * survivors;
+
+int survivors_before(const char *words[8], struct evidence *evidence)
+{
+	survivors = shared_memory(sizeof(*survivors));
+	survivors_word = words[0] = unique_word();
+	return survivors ? 0 : unprepared(evidence, "memory");
+}
+
+void survivors_during(void)
+{
+	for (;;) {
+		int now = inside_processes(survivors_word, 0);
+
+		if (now > survivors->most)
+			survivors->most = now;
+	}
+}
+
+enum outcome survivors_after(enum outcome inside, int least, struct evidence *evidence)
+{
+	int left = inside_processes(survivors_word, SIGKILL);
+
+	if (left)
+		return verdict(evidence, BROKEN, "%d processes are left after the launcher", left);
+	if (inside != HELD)
+		return inside;
+	if (survivors->most < least)
+		return verdict(evidence, ABSENT, "the host saw nothing of it");
+	return verdict(evidence, HELD, "the host saw up to %d processes, and none after the end",
+	               survivors->most);
+}
+
 /* ---- where both halves meet ---- */
 
 #define HOLDING "holding"

@@ -22,6 +22,17 @@ const char *unique_word(void);
 /* How many processes of the inside this host has that were given WORD; SIGNO is sent to each. */
 int inside_processes(const char *word, int signo);
 
+/* ---- who wants to survive ---- */
+
+/*
+ * `before` and `during` of an attack whose processes are to go on after the launcher; its one WORD
+ * marks them. For `after`: ends those that are left and judges by them, and by what `during` saw,
+ * which was nothing of the attack where it was fewer than LEAST at once.
+ */
+int survivors_before(const char *words[8], struct evidence *evidence);
+void survivors_during(void);
+enum outcome survivors_after(enum outcome inside, int least, struct evidence *evidence);
+
 /* ---- where both halves meet ---- */
 
 /*

@@ -31,28 +31,26 @@ enum {
 
 static char chunk[CHUNK];
 
-static int own_pages(const void *unused)
+static int touch_pages(int kind)
 {
-	char *memory = mmap(NULL, WANTED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-	                    0);
+	char *memory = mmap(NULL, WANTED, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0);
 
-	(void)unused;
 	if (memory == MAP_FAILED)
 		return errno;
 	memset(memory, 1, WANTED);
 	return 0;
 }
 
+static int own_pages(const void *unused)
+{
+	(void)unused;
+	return touch_pages(MAP_PRIVATE);
+}
+
 static int shared_pages(const void *unused)
 {
-	char *memory = mmap(NULL, WANTED, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-	                    0);
-
 	(void)unused;
-	if (memory == MAP_FAILED)
-		return errno;
-	memset(memory, 1, WANTED);
-	return 0;
+	return touch_pages(MAP_SHARED);
 }
 
 static int fill_file(int fd)

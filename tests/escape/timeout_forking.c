@@ -17,28 +17,6 @@
 
 enum { CHAINS = 8, WON_AFTER_S = 4, END_AFTER_S = 6 };
 
-static const char *word;
-static struct {
-	volatile int most;
-} * seen;
-
-static int before(const char *words[8], struct evidence *evidence)
-{
-	seen = shared_memory(sizeof(*seen));
-	word = words[0] = unique_word();
-	return seen ? 0 : unprepared(evidence, "memory");
-}
-
-static void during(void)
-{
-	for (;;) {
-		int now = inside_processes(word, 0);
-
-		if (now > seen->most)
-			seen->most = now;
-	}
-}
-
 static time_t now_s(void)
 {
 	struct timespec now;
@@ -78,17 +56,8 @@ static enum outcome inside(char *const argv[], struct evidence *evidence)
 
 static enum outcome after(enum outcome inside, int status, struct evidence *evidence)
 {
-	int left = inside_processes(word, SIGKILL);
-
 	(void)status;
-	if (left)
-		return verdict(evidence, BROKEN, "%d processes are left after the launcher", left);
-	if (inside != HELD)
-		return inside;
-	if (seen->most < 2)
-		return verdict(evidence, ABSENT, "the host saw nothing of it");
-	return verdict(evidence, HELD, "the host saw up to %d processes, and none after the end",
-	               seen->most);
+	return survivors_after(inside, 2, evidence);
 }
 
 ATTACK(timeout_forking) = {
@@ -98,8 +67,8 @@ ATTACK(timeout_forking) = {
 	.wall = "the whole cgroup is killed at the time-out",
 	.options = WORDS("--timeout", "1", "--grace", "1"),
 	.control = WORDS("--timeout", "60"),
-	.before = before,
-	.during = during,
+	.before = survivors_before,
+	.during = survivors_during,
 	.inside = inside,
 	.after = after,
 };
