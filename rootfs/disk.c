@@ -69,12 +69,29 @@ static int check_limits(const struct disk_limits *limits, struct err *e)
 }
 
 static int create_image(int statefd, int controlfd, const struct disk_limits *limits,
-                        struct disk *disk, struct err *e)
+                        const struct disk_patience *patience, struct disk *disk, struct err *e)
 {
 	disk->backing = DISK_IMAGE;
 	disk->imagefd = disk_image_create(statefd, controlfd, limits->bytes, limits->inodes,
-	                                  &disk->mountfd, e);
+	                                  patience, &disk->mountfd, e);
 	return disk->imagefd;
+}
+
+int disk_furnish(int mountfd, struct err *e)
+{
+	scoped_fd fd = -1;
+
+	if (mkdirat(mountfd, "upper", 0755) < 0 || mkdirat(mountfd, "upper/workspace", 0755) < 0 ||
+	    mkdirat(mountfd, "work", 0700) < 0)
+		return err_sys(e, "making the directories of a sandbox's disk");
+	if (fchmodat(mountfd, "upper", 0755, 0) < 0)
+		return err_sys(e, "setting the mode of a sandbox's disk");
+	fd = file_open(mountfd, "upper/workspace", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, e);
+	TRY(fd);
+	/* opaque: overlayfs merges nothing of the layers into it */
+	if (fchmod(fd, 0755) < 0 || fsetxattr(fd, "trusted.overlay.opaque", "y", 1, 0) < 0)
+		return err_sys(e, "preparing /workspace on a sandbox's disk");
+	return 0;
 }
 
 static int create_tmpfs(const struct disk_limits *limits, struct disk *disk, struct err *e)
@@ -88,19 +105,17 @@ static int create_tmpfs(const struct disk_limits *limits, struct disk *disk, str
 	};
 
 	snprintf(size, sizeof size, "%" PRIu64, limits->bytes);
-	/* and its root, upper/ and work/ */
-	snprintf(inodes, sizeof inodes, "%" PRIu64, limits->inodes + 3);
+	/* and its root, and the attribute of workspace/, which takes a part of one since kernel 6.6 */
+	snprintf(inodes, sizeof inodes, "%" PRIu64, limits->inodes + 2 + DISK_DIRECTORIES);
 	disk->backing = DISK_TMPFS;
 	disk->mountfd = detached_mount("tmpfs", options, sizeof options / sizeof options[0],
 	                               MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);
 	TRY(disk->mountfd);
-	if (mkdirat(disk->mountfd, "upper", 0755) < 0 || mkdirat(disk->mountfd, "work", 0700) < 0)
-		return err_sys(e, "making upper/ and work/ of the sandbox's disk");
-	return 0;
+	return disk_furnish(disk->mountfd, e);
 }
 
-static int create_backing(int statefd, const struct disk_limits *limits, struct disk *disk,
-                          struct err *e)
+static int create_backing(int statefd, const struct disk_limits *limits,
+                          const struct disk_patience *patience, struct disk *disk, struct err *e)
 {
 	scoped_fd controlfd = -1;
 
@@ -110,33 +125,31 @@ static int create_backing(int statefd, const struct disk_limits *limits, struct 
 	if (controlfd == -ENODEV && limits->backing == DISK_AUTO)
 		return create_tmpfs(limits, disk, e);
 	TRY(controlfd);
-	return create_image(statefd, controlfd, limits, disk, e);
+	return create_image(statefd, controlfd, limits, patience, disk, e);
 }
 
-/* The owner and the mode are set here, whatever umask made of them: upper/ becomes the guest's /.
- */
+/* upper/ becomes the guest's /. */
 static int own_upper(struct disk *disk, uint32_t owner, struct err *e)
 {
 	struct statfs fs;
 
-	if (fchownat(disk->mountfd, "upper", owner, owner, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    fchmodat(disk->mountfd, "upper", 0755, 0) < 0)
+	if (fchownat(disk->mountfd, "upper", owner, owner, AT_SYMLINK_NOFOLLOW) < 0)
 		return err_sys(e, "giving the sandbox's disk to host id %u", owner);
 	if (fstatfs(disk->mountfd, &fs) < 0)
 		return err_sys(e, "measuring the sandbox's disk");
 	disk->used_bytes_empty = (fs.f_blocks - fs.f_bavail) * (uint64_t)fs.f_bsize;
-	disk->used_inodes_empty = fs.f_files - fs.f_ffree;
+	disk->used_inodes_empty = fs.f_files - fs.f_ffree - 1; /* workspace/ counts */
 	return 0;
 }
 
-int disk_create(int statefd, const struct disk_limits *limits, uint32_t owner, struct disk *disk,
-                struct err *e)
+int disk_create(int statefd, const struct disk_limits *limits, uint32_t owner,
+                const struct disk_patience *patience, struct disk *disk, struct err *e)
 {
 	__attribute__((cleanup(disk_release))) struct disk made;
 
 	disk_init(&made);
 	TRY(check_limits(limits, e));
-	TRY(create_backing(statefd, limits, &made, e));
+	TRY(create_backing(statefd, limits, patience, &made, e));
 	TRY(own_upper(&made, owner, e));
 	*disk = made;
 	disk_init(&made);
@@ -226,20 +239,9 @@ int disk_check(const struct disk *disk, int statefd, struct err *e)
 	               "command wrote is lost; free some space, or lower the disk limits");
 }
 
-int disk_add_directory(const struct disk *disk, const char *name, uint32_t uid, uint32_t gid,
-                       struct err *e)
+int disk_own_workspace(const struct disk *disk, uint32_t uid, uint32_t gid, struct err *e)
 {
-	char path[64];
-	scoped_fd fd = -1;
-
-	TRY(text_format(path, sizeof path, e, "upper/%s", name));
-	if (mkdirat(disk->mountfd, path, 0755) < 0)
-		return err_sys(e, "making /%s on the sandbox's disk", name);
-	fd = file_open(disk->mountfd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, e);
-	TRY(fd);
-	/* whatever the umask; opaque: overlayfs merges nothing of the layers into it */
-	if (fchmod(fd, 0755) < 0 || fchown(fd, uid, gid) < 0 ||
-	    fsetxattr(fd, "trusted.overlay.opaque", "y", 1, 0) < 0)
-		return err_sys(e, "preparing /%s on the sandbox's disk", name);
+	if (fchownat(disk->mountfd, "upper/workspace", uid, gid, AT_SYMLINK_NOFOLLOW) < 0)
+		return err_sys(e, "giving /workspace to host id %u", uid);
 	return 0;
 }

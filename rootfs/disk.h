@@ -27,7 +27,7 @@ struct disk_limits {
 };
 
 struct disk {
-	int mountfd; /* the detached mount; its root holds upper/ and work/ */
+	int mountfd; /* the detached mount; its root holds upper/, with workspace/, and work/ */
 	int imagefd; /* the file without a name; -1 for tmpfs */
 	enum disk_backing backing;
 	uint64_t used_bytes_empty; /* what the empty file system takes of its own limit */
@@ -45,10 +45,17 @@ int disk_templates_remove(int statefd, int *removed, struct err *e);
 
 const char *disk_backing_name(enum disk_backing backing);
 
+/* How long to wait for others who make disks: until CANCELFD (-1: none) is readable, or clock_us()
+ * UNTIL_US. Who waits no longer tries his luck. */
+struct disk_patience {
+	int cancelfd;
+	uint64_t until_us;
+};
+
 /* Makes the disk. Fails before anything is made when the host has less free space than LIMITS asks
- * for (image). OWNER is the host id that owns upper/. */
-int disk_create(int statefd, const struct disk_limits *limits, uint32_t owner, struct disk *disk,
-                struct err *e);
+ * for (image). OWNER is the host id that owns upper/. PATIENCE may be NULL. */
+int disk_create(int statefd, const struct disk_limits *limits, uint32_t owner,
+                const struct disk_patience *patience, struct disk *disk, struct err *e);
 int disk_measure(const struct disk *disk, struct disk_usage *usage, struct err *e);
 
 /*
@@ -59,12 +66,11 @@ int disk_check(const struct disk *disk, int statefd, struct err *e);
 void disk_init(struct disk *disk); /* all descriptors -1 */
 void disk_release(struct disk *disk);
 
-/*
- * Makes a directory NAME at the top of the sandbox's root, owned by host ids UID:GID, that hides
- * whatever the image has there. Before the overlay is made.
- */
-int disk_add_directory(const struct disk *disk, const char *name, uint32_t uid, uint32_t gid,
-                       struct err *e);
+/* Gives workspace/, which hides whatever the image has there, to host ids UID:GID. */
+int disk_own_workspace(const struct disk *disk, uint32_t uid, uint32_t gid, struct err *e);
+
+/* Makes upper/, upper/workspace/ and work/ in a new file system, whatever the umask. */
+int disk_furnish(int mountfd, struct err *e);
 
 /*
  * Gives the image's file the name STATE/kept/NAME.ext4, so that it outlives the sandbox; call it

@@ -3,7 +3,7 @@
  * ext4 images: templates, copies of them, and loop devices.
  *
  * STATE/disks/ext4-BYTES-INODES.img is the template for a limit: what mkfs.ext4 writes (some 150
- * KiB) in a sparse file, with upper/ and work/ in it. It is made in a file without a name and
+ * KiB) in a sparse file, with upper/, upper/workspace/ and work/ in it. It is made in a file without a name and
  * linked when it is whole, so that a process killed on the way leaves nothing, and a template that
  * does not look like ours is made anew. Each sandbox gets a copy of its data extents.
  *
@@ -45,9 +45,9 @@ enum {
 	INODE_BYTES = 256,
 	GROUP_BLOCKS = 8 * BLOCK_BYTES, /* what one block bitmap covers */
 	GROUP_INODES_MAX = 8 * BLOCK_BYTES - 64,
-	GROUP_METADATA_BLOCKS = 3, /* two bitmaps and a share of the descriptors */
-	EXTENT_RESERVE_MAX = 4096, /* blocks; ext4 takes 1/50 of all, at most this */
-	RESERVED_INODES = 12,      /* ext4's own ten, upper/ and work/ */
+	GROUP_METADATA_BLOCKS = 3,               /* two bitmaps and a share of the descriptors */
+	EXTENT_RESERVE_MAX = 4096,               /* blocks; ext4 takes 1/50 of all, at most this */
+	RESERVED_INODES = 10 + DISK_DIRECTORIES, /* the first are ext4's own */
 	SIZING_TRIES = 6,
 	SIZING_SLACK_BLOCKS = 8,
 	TURN_TRIES = 4000, /* a millisecond each at first, then TURN_MS */
@@ -60,7 +60,7 @@ static const char features[] = "none,ext_attr,dir_index,filetype,extent,flex_bg,
 			       "large_file,huge_file,uninit_bg,dir_nlink,extra_isize";
 
 /* Where the volume label says that a file is a template of this layout. */
-static const char template_label[] = "agentdock-2";
+static const char template_label[] = "agentdock-3";
 
 /* ---- loop devices ---- */
 
@@ -103,10 +103,16 @@ static bool loop_lost_race(int code)
  * The kernel tells every caller the same free number, so many at once would mostly fail. A courtesy
  * among ourselves: who stays stopped in his turn keeps the others waiting for a while, not for ever.
  */
-static void loop_take_turn(int controlfd)
+static void loop_take_turn(int controlfd, const struct disk_patience *patience)
 {
-	for (int i = 0; i < TURN_TRIES && flock(controlfd, LOCK_EX | LOCK_NB) < 0; i++)
-		poll(NULL, 0, i < TURN_MS ? 1 : TURN_MS);
+	struct pollfd cancel = {.fd = patience ? patience->cancelfd : -1, .events = POLLIN};
+
+	for (int i = 0; i < TURN_TRIES && flock(controlfd, LOCK_EX | LOCK_NB) < 0; i++) {
+		if (poll(&cancel, 1, i < TURN_MS ? 1 : TURN_MS) != 0)
+			return;
+		if (patience && patience->until_us && clock_us() > patience->until_us)
+			return;
+	}
 }
 
 static int loop_configure(int controlfd, int imagefd, char *path, size_t size, struct err *e)
@@ -136,11 +142,12 @@ static int loop_configure(int controlfd, int imagefd, char *path, size_t size, s
 	return err_hint(e, "%d loop devices in a row were taken by others", LOOP_TRIES);
 }
 
-static int loop_attach(int controlfd, int imagefd, char *path, size_t size, struct err *e)
+static int loop_attach(int controlfd, int imagefd, const struct disk_patience *patience, char *path,
+                       size_t size, struct err *e)
 {
 	int fd;
 
-	loop_take_turn(controlfd);
+	loop_take_turn(controlfd, patience);
 	fd = loop_configure(controlfd, imagefd, path, size, e);
 	flock(controlfd, LOCK_UN);
 	return fd;
@@ -264,19 +271,19 @@ static int use_up_inodes(int mountfd, uint64_t allowed, struct err *e)
 }
 
 /* Mounts the new file system, makes its two directories, and tells the blocks it has to give. */
-static int furnish_template(int controlfd, int imagefd, uint64_t inodes, uint64_t *available,
+static int furnish_template(int controlfd, int imagefd, uint64_t inodes,
+                            const struct disk_patience *patience, uint64_t *available,
                             struct err *e)
 {
 	char path[LOOP_PATH_SIZE];
-	scoped_fd loopfd = loop_attach(controlfd, imagefd, path, sizeof path, e);
+	scoped_fd loopfd = loop_attach(controlfd, imagefd, patience, path, sizeof path, e);
 	scoped_fd mountfd = loopfd < 0 ? loopfd : loop_mount(path, e);
 	struct statfs fs;
 
 	TRY(mountfd);
 	if (unlinkat(mountfd, "lost+found", AT_REMOVEDIR) < 0)
 		return err_sys(e, "removing lost+found from a disk template");
-	if (mkdirat(mountfd, "upper", 0755) < 0 || mkdirat(mountfd, "work", 0700) < 0)
-		return err_sys(e, "making upper/ and work/ in a disk template");
+	TRY(disk_furnish(mountfd, e));
 	TRY(use_up_inodes(mountfd, inodes, e));
 	if (fstatfs(mountfd, &fs) < 0)
 		return err_sys(e, "measuring a disk template");
@@ -286,7 +293,7 @@ static int furnish_template(int controlfd, int imagefd, uint64_t inodes, uint64_
 
 /* How much metadata there is, only mkfs.ext4 and the kernel know: try, measure, correct. */
 static int build_template(int disksfd, int controlfd, uint64_t bytes, uint64_t inodes,
-                          struct err *e)
+                          const struct disk_patience *patience, struct err *e)
 {
 	scoped_fd imagefd = nameless_file(disksfd, e);
 	uint64_t wanted = bytes / BLOCK_BYTES, inodes_all = inodes + RESERVED_INODES;
@@ -295,7 +302,7 @@ static int build_template(int disksfd, int controlfd, uint64_t bytes, uint64_t i
 	TRY(imagefd);
 	for (int i = 0; i < SIZING_TRIES; i++) {
 		TRY(make_filesystem(imagefd, blocks, inodes_all, e));
-		TRY(furnish_template(controlfd, imagefd, inodes, &available, e));
+		TRY(furnish_template(controlfd, imagefd, inodes, patience, &available, e));
 		if (available <= wanted && wanted - available <= SIZING_SLACK_BLOCKS)
 			return take_fd(&imagefd);
 		blocks = blocks + wanted - available;
@@ -344,7 +351,8 @@ static bool template_is_ours(int fd)
 	       strncmp(super.label, template_label, sizeof super.label) == 0;
 }
 
-static int template_open(int disksfd, int controlfd, uint64_t bytes, uint64_t inodes, struct err *e)
+static int template_open(int disksfd, int controlfd, uint64_t bytes, uint64_t inodes,
+                         const struct disk_patience *patience, struct err *e)
 {
 	char name[80];
 	scoped_fd fd = -1;
@@ -358,7 +366,7 @@ static int template_open(int disksfd, int controlfd, uint64_t bytes, uint64_t in
 		return err_sys(e, "opening the disk template %s", name);
 	if (fd >= 0 && unlinkat(disksfd, name, 0) < 0 && errno != ENOENT)
 		return err_sys(e, "removing the disk template %s, which is not whole", name);
-	made = build_template(disksfd, controlfd, bytes, inodes, e);
+	made = build_template(disksfd, controlfd, bytes, inodes, patience, e);
 	TRY(made);
 	close_fd(&fd);
 	fd = made;
@@ -432,8 +440,8 @@ static int check_free_space(int disksfd, uint64_t bytes, struct err *e)
  * then, and the template is copied to the device: its blocks are in the cache where the mount looks
  * for them, instead of being read by the device's worker while the mount waits.
  */
-int disk_image_create(int statefd, int controlfd, uint64_t bytes, uint64_t inodes, int *mountfd,
-                      struct err *e)
+int disk_image_create(int statefd, int controlfd, uint64_t bytes, uint64_t inodes,
+                      const struct disk_patience *patience, int *mountfd, struct err *e)
 {
 	char path[LOOP_PATH_SIZE];
 	scoped_fd disksfd = -1, templatefd = -1, imagefd = -1;
@@ -444,7 +452,7 @@ int disk_image_create(int statefd, int controlfd, uint64_t bytes, uint64_t inode
 	disksfd = file_open(statefd, "disks", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, e);
 	TRY(disksfd);
 	TRY(check_free_space(disksfd, bytes, e));
-	templatefd = template_open(disksfd, controlfd, bytes, inodes, e);
+	templatefd = template_open(disksfd, controlfd, bytes, inodes, patience, e);
 	TRY(templatefd);
 	if (fstat(templatefd, &st) < 0)
 		return err_sys(e, "measuring the disk template");
@@ -453,7 +461,7 @@ int disk_image_create(int statefd, int controlfd, uint64_t bytes, uint64_t inode
 	TRY(imagefd);
 	if (ftruncate(imagefd, st.st_size) < 0)
 		return err_sys(e, "sizing the sandbox's disk");
-	scoped_fd loopfd = loop_attach(controlfd, imagefd, path, sizeof path, e);
+	scoped_fd loopfd = loop_attach(controlfd, imagefd, patience, path, sizeof path, e);
 	TRY(loopfd);
 	TRY(copy_extents(templatefd, loopfd, e));
 	int mounted = loop_mount(path, e);

@@ -71,10 +71,11 @@ int tmpfs_attach(int rootfd, const struct tmpfs_mount *tmpfs, struct err *e);
 int mount_move(int fromfd, int rootfd, const char *path, struct err *e);
 
 /*
- * Hides and write-protects the parts of /proc that concern the host (runtime-spec's maskedPaths and
- * readonlyPaths and what its CVEs added). Each is opened beneath ROOT, checked to be on procfs, and
- * covered by descriptor: files by the null device of our own /dev, directories by an empty
- * read-only tmpfs. A path that this kernel lacks is skipped. After proc_attach and devices_attach.
+ * Hides and write-protects the parts of ROOT's /proc that concern the host (runtime-spec's maskedPaths
+ * and readonlyPaths and what its CVEs added), which must be a procfs: files by the null device of
+ * our own /dev, directories by an empty read-only tmpfs. A path that this kernel lacks is skipped.
+ * After proc_attach and devices_attach, and before anybody else is in the mount namespace. The
+ * working directory becomes ROOT's /proc.
  */
 int proc_mask(int rootfd, struct err *e);
 

@@ -2,14 +2,13 @@
 /*
  * /proc: the sandbox's own pid namespace, without the parts that tell of the host or steer it.
  *
- * Targets are opened beneath the root of the procfs itself, without links and without crossing into
- * another mount, so that each is procfs's own; what covers them is attached by descriptor. Nothing
- * is resolved twice, so nothing can be exchanged in between.
+ * Covers are bound by name, one call each, from within the root of the procfs: all names here are
+ * entries of that root, none of them is a link or a directory's below, and nobody but us is in this
+ * mount namespace before the command is, so nothing can be exchanged.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <stdbool.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -20,8 +19,6 @@
 #include "base/scoped.h"
 #include "rootfs/detached.h"
 #include "rootfs/mounts.h"
-
-enum { OWN_ENTRIES = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV };
 
 enum cover { HIDDEN_FILE, HIDDEN_DIRECTORY, READ_ONLY };
 
@@ -80,20 +77,6 @@ static const struct {
 	{"sysrq-trigger", READ_ONLY},
 };
 
-/* What is laid over the paths. */
-struct blanks {
-	int filefd;              /* the null device of our own /dev, to copy */
-	int directoryfd;         /* an empty, read-only tmpfs */
-	bool directory_attached; /* from then on it is copied: older kernels copy no detached mount
-	                          */
-};
-
-static void blanks_release(struct blanks *blanks)
-{
-	close_fd(&blanks->filefd);
-	close_fd(&blanks->directoryfd);
-}
-
 int proc_attach(int rootfd, struct err *e)
 {
 	static const struct fs_option options[] = {{.key = "source", .text = "proc"}};
@@ -137,7 +120,21 @@ static int null_open(int rootfd, struct err *e)
 	return take_fd(&fd);
 }
 
-static int blanks_open(int rootfd, struct blanks *blanks, struct err *e)
+static int covering(const char *path, struct err *e)
+{
+	return err_sys(e, "covering /proc/%s", path);
+}
+
+/* SOURCE and PATH are names in /proc itself, where we are: a path that this kernel lacks is skipped. */
+static int cover_with(const char *source, const char *path, struct err *e)
+{
+	if (mount(source, path, NULL, MS_BIND, NULL) == 0)
+		return 1;
+	return errno == ENOENT ? 0 : covering(path, e);
+}
+
+/* An empty, read-only tmpfs: made for the first directory, bound from there to the others. */
+static int hide_directory(const char *path, const char **first, struct err *e)
 {
 	static const struct fs_option options[] = {
 		{.key = "source", .text = "masked"},
@@ -146,65 +143,51 @@ static int blanks_open(int rootfd, struct blanks *blanks, struct err *e)
 	};
 	unsigned attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
 	                      MOUNT_ATTR_NOEXEC;
+	scoped_fd mountfd = -1;
 
-	blanks->filefd = null_open(rootfd, e);
-	TRY(blanks->filefd);
-	blanks->directoryfd = detached_mount("tmpfs", options, sizeof options / sizeof options[0],
-	                                     attributes, e);
-	return blanks->directoryfd;
+	if (*first)
+		return cover_with(*first, path, e);
+	if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : covering(path, e);
+	mountfd = detached_mount("tmpfs", options, sizeof options / sizeof options[0], attributes,
+	                         e);
+	TRY(mountfd);
+	if (move_mount(mountfd, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return covering(path, e);
+	*first = path;
+	return 0;
 }
 
-static int read_only_clone(int fd, struct err *e)
+static int write_protect(const char *path, struct err *e)
 {
 	struct mount_attr attributes = {.attr_set = MOUNT_ATTR_RDONLY};
-	scoped_fd clonefd = detached_clone(fd, "", e);
+	int covered = cover_with(path, path, e);
 
-	TRY(clonefd);
-	if (mount_setattr(clonefd, "", AT_EMPTY_PATH, &attributes, sizeof attributes) < 0)
-		return err_sys(e, "write-protecting");
-	return take_fd(&clonefd);
-}
-
-/* A mount to lay over TARGETFD; owned. */
-static int cover_create(int targetfd, enum cover cover, struct blanks *blanks, struct err *e)
-{
-	int fd;
-
-	if (cover == READ_ONLY)
-		return read_only_clone(targetfd, e);
-	if (cover == HIDDEN_FILE)
-		return detached_clone(blanks->filefd, "", e);
-	if (blanks->directory_attached)
-		return detached_clone(blanks->directoryfd, "", e);
-	blanks->directory_attached = true;
-	fd = fcntl(blanks->directoryfd, F_DUPFD_CLOEXEC, 0);
-	return fd >= 0 ? fd : err_sys(e, "copying a descriptor");
-}
-
-static int cover_path(int procfd, const char *path, enum cover cover, struct blanks *blanks,
-                      struct err *e)
-{
-	int flags = O_PATH | (cover == HIDDEN_DIRECTORY ? O_DIRECTORY : 0);
-	scoped_fd targetfd = file_open2(procfd, path, flags, 0, OWN_ENTRIES, e);
-	scoped_fd coverfd = -1;
-
-	if (targetfd == -ENOENT)
-		return 0;
-	TRY(targetfd);
-	coverfd = cover_create(targetfd, cover, blanks, e);
-	TRY(coverfd);
-	return detached_attach(coverfd, targetfd, "a cover", path, e);
+	if (covered == 1 && mount_setattr(AT_FDCWD, path, 0, &attributes, sizeof attributes) < 0)
+		return covering(path, e);
+	return covered;
 }
 
 int proc_mask(int rootfd, struct err *e)
 {
-	__attribute__((cleanup(blanks_release))) struct blanks blanks = {-1, -1, false};
-	scoped_fd procfd = procfs_open(rootfd, e);
+	scoped_fd procfd = procfs_open(rootfd, e), nullfd = -1;
+	const char *hidden = NULL;
+	int r = 0;
 
 	TRY(procfd);
-	TRY(blanks_open(rootfd, &blanks, e));
-	for (size_t i = 0; i < sizeof covers / sizeof covers[0]; i++)
-		if (cover_path(procfd, covers[i].path, covers[i].cover, &blanks, e) < 0)
-			return err_in(e, "/proc/%s", covers[i].path);
-	return 0;
+	nullfd = null_open(rootfd, e);
+	TRY(nullfd);
+	if (fchdir(procfd) < 0)
+		return err_sys(e, "entering /proc");
+	for (size_t i = 0; i < sizeof covers / sizeof covers[0] && r >= 0; i++) {
+		const char *path = covers[i].path;
+
+		if (covers[i].cover == HIDDEN_FILE)
+			r = cover_with("../dev/null", path, e);
+		else if (covers[i].cover == HIDDEN_DIRECTORY)
+			r = hide_directory(path, &hidden, e);
+		else
+			r = write_protect(path, e);
+	}
+	return r < 0 ? r : 0;
 }

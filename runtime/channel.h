@@ -12,15 +12,12 @@
 
 #include "base/err.h"
 #include "fleet/report.h"
-#include "rootfs/disk.h"
 
 enum channel_kind {
 	CHANNEL_GO = 1, /* outside: my half of ROW is done */
 	CHANNEL_AT,     /* inside: I am at ROW, the gate, which waits for the command */
 	CHANNEL_FAILED, /* inside: ROW failed: error, fault; nothing follows */
 	CHANNEL_READY, /* inside: exec is next; times of the rows, the seccomp listener beside it */
-	CHANNEL_MADE, /* a maker: what it made is beside this. The disk's tells of it, and sends its
-	                  image, if it has one, with a second such message */
 };
 
 /* Whose fault a failed row is. */
@@ -41,7 +38,6 @@ struct channel_message {
 	union {
 		struct err error;
 		uint32_t row_us[REPORT_ROWS_MAX];
-		struct disk disk; /* its descriptors are the sender's, of no use here */
 	};
 };
 

@@ -24,6 +24,7 @@
 #include "init/protocol.h"
 #include "rootfs/landlock.h"
 #include "rootfs/mounts.h"
+#include "runtime/network/loopback.h"
 #include "runtime/score.h"
 
 /*
@@ -87,13 +88,15 @@ INSIDE(set_hostname)
 	return 0;
 }
 
-INSIDE(join_network)
+/* After "user ids", to whose root it belongs, and "cgroup membership", to which it is charged. */
+INSIDE(make_network)
 {
-	scoped_fd netfd = take_fd(&in->receivedfd);
-
-	if (netfd >= 0 && setns(netfd, CLONE_NEWNET))
-		return err_sys(e, "joining the sandbox's network namespace");
-	return 0;
+	(void)in;
+	if (unsafe_without("network namespace"))
+		return 0;
+	if (unshare(CLONE_NEWNET))
+		return namespaces_refused("making a network namespace", e);
+	return loopback_up(e);
 }
 
 INSIDE(become_root)

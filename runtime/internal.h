@@ -17,12 +17,6 @@
 #include "runtime/sandbox.h"
 #include "seccomp/notify.h"
 
-/* A process that makes a part, see makers.c; pid and fd are -1 when there is none. */
-struct maker {
-	pid_t pid;
-	int fd; /* what it says */
-};
-
 /* The size of /dev/shm: what docker gives. */
 enum { SHM_BYTES = 64 << 20 };
 
@@ -49,7 +43,6 @@ struct sandbox {
 	int labelfd;
 
 	struct cgroup cgroup;
-	struct maker disk_maker, network_maker;
 	struct disk disk;
 	int layerfds[IMAGE_LAYERS_MAX], lockfds[IMAGE_LAYERS_MAX];
 	int layers_count;
@@ -108,10 +101,10 @@ int reap_some(struct sandbox_host *host, int *reaped, struct err *e);
 
 /* ---- supervise.c ---- */
 
-/* Waits for one message from SOCKETFD, of the inside or of the disk's maker, while time-out and cancel
- * are minded. As channel_receive; -ETIME and -ECANCELED as well. */
-int supervise_building(struct sandbox *sandbox, int socketfd, struct channel_message *message,
-                       int *fd, struct err *e);
+/* Waits for one message from the inside, while time-out and cancel are minded. As channel_receive;
+ * -ETIME and -ECANCELED as well. */
+int supervise_building(struct sandbox *sandbox, struct channel_message *message, int *fd,
+                       struct err *e);
 
 /* From the command's start to the death of pid 1: drains, forwards, counts, times out, cancels. */
 int supervise_running(struct sandbox *sandbox, struct err *e);
@@ -138,15 +131,10 @@ int score_drop(struct inside *in, struct err *e);
 int namespaces_refused(const char *what, struct err *e);
 
 /*
- * Closes what the calling process, cloned a moment ago, has of its builder, all but what the inside
- * or a maker of SANDBOX works with: other sandboxes' pipes, disks and labels, and its caller's.
+ * Closes what the process inside, cloned a moment ago, has of its builder, all but what it works
+ * with: other sandboxes' pipes, disks and labels, and its caller's.
  */
-int keep_own_descriptors(struct sandbox *sandbox, int socketfd, struct err *e);
-
-/* ---- makers.c ---- */
-
-/* Waits for the maker's end, as process_end. */
-void maker_end(struct maker *maker, bool kill_first);
+int keep_own_descriptors(const struct sandbox *sandbox, struct err *e);
 
 /* ---- inside.c ---- */
 
@@ -169,12 +157,9 @@ int workspace_first_cause(struct sandbox *sandbox, struct err *e);
 OUTSIDE(claim_label);
 OUTSIDE(make_cgroup);
 OUTSIDE(set_limits);
-OUTSIDE(start_disk);
-OUTSIDE(take_disk);
+OUTSIDE(make_disk);
 OUTSIDE(open_layers);
 OUTSIDE(make_devices);
-OUTSIDE(start_network);
-OUTSIDE(take_network);
 OUTSIDE(open_streams);
 OUTSIDE(load_init);
 OUTSIDE(start_packing);
@@ -189,7 +174,7 @@ INSIDE(new_session);
 INSIDE(session_keyring);
 INSIDE(private_mounts);
 INSIDE(set_hostname);
-INSIDE(join_network);
+INSIDE(make_network);
 INSIDE(become_root);
 INSIDE(attach_root);
 INSIDE(cgroup_namespace);

@@ -43,6 +43,20 @@ OUTSIDE(open_layers)
 	return 0;
 }
 
+OUTSIDE(make_disk)
+{
+	const struct identity *identity = &sandbox->identity;
+	const struct disk_patience patience = {
+		.cancelfd = sandbox->watch->cancelfd,
+		.until_us = sandbox->deadline_us,
+	};
+
+	TRY(disk_create(sandbox->host->store.statefd, &sandbox->spec->disk, identity->host_base,
+	                &patience, &sandbox->disk, e));
+	return disk_own_workspace(&sandbox->disk, identity->host_base + identity->uid,
+	                          identity->host_base + identity->gid, e);
+}
+
 OUTSIDE(make_devices)
 {
 	sandbox->handedfd = devices_create(sandbox->identity.host_base, e);
@@ -169,26 +183,15 @@ static pid_t clone_as(uint32_t owner, const struct clone_args *args, struct err 
 	return pid;
 }
 
-int keep_own_descriptors(struct sandbox *sandbox, int socketfd, struct err *e)
+int keep_own_descriptors(const struct sandbox *sandbox, struct err *e)
 {
 	const struct cgroup *cgroup = &sandbox->cgroup;
 	int keep[] = {
-		socketfd,
-		sandbox->host->store.statefd,
-		sandbox->procfd,
-		sandbox->insidefds[0],
-		sandbox->insidefds[1],
-		sandbox->insidefds[2],
-		sandbox->initfd,
-		sandbox->packfd,
-		sandbox->archiverfd,
-		cgroup->v2fd,
-		cgroup->v1fds[0],
-		cgroup->v1fds[1],
-		cgroup->v1fds[2],
-		cgroup->tasksfds[0],
-		cgroup->tasksfds[1],
-		cgroup->tasksfds[2],
+		sandbox->inside_channelfd, sandbox->insidefds[0], sandbox->insidefds[1],
+		sandbox->insidefds[2],     sandbox->initfd,       sandbox->packfd,
+		sandbox->archiverfd,       cgroup->v2fd,          cgroup->v1fds[0],
+		cgroup->v1fds[1],          cgroup->v1fds[2],      cgroup->tasksfds[0],
+		cgroup->tasksfds[1],       cgroup->tasksfds[2],
 	};
 
 	if (unsafe_without("closed descriptors"))

@@ -68,8 +68,6 @@ static struct sandbox *sandbox_new(struct sandbox_host *host, const struct sandb
 		.labelfd = -1,
 		.pid = -1,
 		.packer = -1,
-		.disk_maker = {-1, -1},
-		.network_maker = {-1, -1},
 	};
 	each_descriptor(sandbox, mark_closed);
 	cgroup_init(&sandbox->cgroup);
@@ -87,8 +85,6 @@ static int end_processes(struct sandbox *sandbox, bool finished, struct err *e)
 	int r = 0;
 
 	process_end(&sandbox->packer, true);
-	maker_end(&sandbox->disk_maker, true);
-	maker_end(&sandbox->network_maker, true);
 	if (sandbox->pid > 0 && !finished)
 		kill(sandbox->pid, SIGKILL);
 	if (sandbox->cgroup.v2fd >= 0 && !finished)

@@ -43,8 +43,6 @@ static bool comes_later(const struct sandbox_spec *spec)
 const struct step score[] = {
 	/* name                  outside         inside               only when      */
 	{ "label",               claim_label,    NULL,                NULL            },
-	/* in a process of its own, as "start network": see makers.c */
-	{ "start disk",          start_disk,     NULL,                NULL            },
 	{ "cgroup",              make_cgroup,    NULL,                NULL            },
 	/* before anybody is in the group: v1 sets no limit below what is used already */
 	{ "limits",              set_limits,     NULL,                NULL            },
@@ -53,7 +51,6 @@ const struct step score[] = {
 	{ "pack workspace",      start_packing,  NULL,                wants_workspace },
 	{ "clone",               clone_inside,   NULL,                NULL            },
 	/* from here to "root" both sides work at the same time */
-	{ "start network",       start_network,  NULL,                NULL            },
 	{ "cgroup membership",   NULL,           join_cgroup,         NULL            },
 	{ "namespaces",          NULL,           make_namespaces,     NULL            },
 	{ "session",             NULL,           new_session,         NULL            },
@@ -63,6 +60,7 @@ const struct step score[] = {
 	{ "user ids",            map_ids,        become_root,         NULL            },
 	/* after "cgroup membership": the namespace's root is the group we are in */
 	{ "cgroup namespace",    NULL,           cgroup_namespace,    NULL            },
+	{ "network",             NULL,           make_network,        NULL            },
 	/* /proc and /dev are made in the host's places, which only we see, and moved by "root" */
 	{ "proc",                NULL,           attach_proc,         NULL            },
 	{ "devices",             make_devices,   attach_devices,      NULL            },
@@ -71,13 +69,11 @@ const struct step score[] = {
 	{ "bounding set",        NULL,           drop_bounding,       NULL            },
 	{ "securebits",          NULL,           lock_securebits,     NULL            },
 	{ "layers",              open_layers,    NULL,                NULL            },
-	{ "disk",                take_disk,      NULL,                NULL            },
+	{ "disk",                make_disk,      NULL,                NULL            },
 	{ "root",                assemble_root,  attach_root,         NULL            },
 	{ "tmpfs mounts",        NULL,           attach_tmpfs,        wants_tmpfs     },
 	{ "pivot",               NULL,           pivot,               NULL            },
 	{ "account",             NULL,           ensure_account,      NULL            },
-	/* late, for it takes longest to make; before anything of the guest's is looked at */
-	{ "network",             take_network,   join_network,        NULL            },
 	{ "unpack workspace",    NULL,           unpack_workspace,    wants_workspace },
 	{ "read-only root",      NULL,           read_only_root,      wants_read_only },
 	/* from here on each row takes the process something away; unpack_workspace plays them for its child too */
@@ -250,7 +246,7 @@ static int await_start(struct sandbox *sandbox, struct err *e)
 
 	for (;;) {
 		scoped_fd fd = -1;
-		int r = supervise_building(sandbox, sandbox->channelfd, &message, &fd, e);
+		int r = supervise_building(sandbox, &message, &fd, e);
 
 		TRY(r);
 		if (r == 0)
@@ -285,7 +281,7 @@ static int await_gate(struct sandbox *sandbox, struct err *e)
 {
 	struct channel_message message;
 	scoped_fd fd = -1;
-	int r = supervise_building(sandbox, sandbox->channelfd, &message, &fd, e);
+	int r = supervise_building(sandbox, &message, &fd, e);
 
 	TRY(r);
 	if (r == 0)
@@ -406,7 +402,7 @@ _Noreturn void score_play_inside(struct sandbox *sandbox)
 	/* dumpable, so that /proc/self is ours to write; it ends when we become root inside */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || prctl(PR_SET_DUMPABLE, 1))
 		give_up();
-	if (keep_own_descriptors(sandbox, in.channelfd, &e) < 0)
+	if (keep_own_descriptors(sandbox, &e) < 0)
 		give_up();
 	for (int row = 0; row < ROWS; row++) {
 		if (!score[row].inside || !wanted(row, in.spec))

@@ -103,11 +103,11 @@ static int read_cancel(int cancelfd)
 	return (int)info.ssi_signo;
 }
 
-int supervise_building(struct sandbox *sandbox, int socketfd, struct channel_message *message,
-                       int *fd, struct err *e)
+int supervise_building(struct sandbox *sandbox, struct channel_message *message, int *fd,
+                       struct err *e)
 {
 	struct pollfd polled[2] = {
-		{.fd = socketfd, .events = POLLIN},
+		{.fd = sandbox->channelfd, .events = POLLIN},
 		{.fd = sandbox->watch->cancelfd, .events = POLLIN},
 	};
 
@@ -125,7 +125,7 @@ int supervise_building(struct sandbox *sandbox, int socketfd, struct channel_mes
 			}
 		}
 		if (n > 0 && polled[0].revents)
-			return channel_receive(socketfd, message, fd, e);
+			return channel_receive(sandbox->channelfd, message, fd, e);
 		if (n == 0)
 			return err_set(e, ETIME,
 			               "not started within %llu ms; raise --start-timeout",
