@@ -238,6 +238,8 @@ int dir_make_all(int dirfd, const char *path, mode_t mode, struct err *e)
 	struct stat st;
 	char *end = prefix;
 
+	if (fstatat(dirfd, path, &st, 0) == 0 && S_ISDIR(st.st_mode))
+		return 0;
 	TRY(text_format(prefix, sizeof prefix, e, "%s", path));
 	while (*end) {
 		char separator;

@@ -206,7 +206,7 @@ static int verb_inspect(struct request *request, struct err *e)
 {
 	struct image image;
 
-	TRY(image_find(&request->store, request->arguments[0], &image, e));
+	TRY(image_find_names(&request->store, request->arguments[0], &image, e));
 	if (request->json) {
 		scoped_json object = json_object_new_object();
 

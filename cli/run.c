@@ -165,8 +165,11 @@ static int print_report(struct json_object *object, struct err *e)
 static int write_report(const struct run_options *options, const struct report *report,
                         struct err *e)
 {
-	scoped_json object = report_to_json(report);
+	scoped_json object = NULL;
 
+	if (!options->meta && !options->json)
+		return 0;
+	object = report_to_json(report);
 	if (options->meta)
 		TRY(write_meta(options->meta, object, e));
 	return options->json ? print_report(object, e) : 0;

@@ -60,7 +60,7 @@ static const char features[] = "none,ext_attr,dir_index,filetype,extent,flex_bg,
 			       "large_file,huge_file,uninit_bg,dir_nlink,extra_isize";
 
 /* Where the volume label says that a file is a template of this layout. */
-static const char template_label[] = "agentdock-3";
+static const char template_label[] = "agentdock-4";
 
 /* ---- loop devices ---- */
 
@@ -284,7 +284,7 @@ static int furnish_template(int controlfd, int imagefd, uint64_t inodes,
 	if (unlinkat(mountfd, "lost+found", AT_REMOVEDIR) < 0)
 		return err_sys(e, "removing lost+found from a disk template");
 	TRY(disk_furnish(mountfd, e));
-	TRY(use_up_inodes(mountfd, inodes, e));
+	TRY(use_up_inodes(mountfd, inodes - 1, e)); /* workspace/ is one of them */
 	if (fstatfs(mountfd, &fs) < 0)
 		return err_sys(e, "measuring a disk template");
 	*available = fs.f_bavail;

@@ -36,8 +36,8 @@ struct image {
 	int64_t imported_at; /* seconds since the epoch */
 	int layers_count;
 	char layers[IMAGE_LAYERS_MAX][IMAGE_DIGEST_SIZE]; /* the lowest first */
-	struct string_list names;                         /* filled by image_list and image_find */
-	struct string_list env; /* what the image's config asks for; empty for plain trees */
+	struct string_list names; /* of image_find: the one that it was found by, if any */
+	struct string_list env;   /* what the image's config asks for; empty for plain trees */
 };
 void image_release(struct image *image);
 
@@ -70,6 +70,10 @@ int image_list(struct image_store *store, struct image **images, size_t *count, 
 /* By name, by name:tag ("latest" where none is given), by digest or a unique prefix of it. */
 int image_find(struct image_store *store, const char *reference, struct image *image,
                struct err *e);
+
+/* So, and all names that the image has, for which those of all images are read. */
+int image_find_names(struct image_store *store, const char *reference, struct image *image,
+                     struct err *e);
 
 int image_remove(struct image_store *store, const char *reference, struct err *e);
 int image_gc(struct image_store *store, uint64_t *freed_bytes, uint64_t *layers, struct err *e);

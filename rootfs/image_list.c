@@ -25,21 +25,31 @@ struct names_reading {
 	struct string_list *names;
 };
 
+/* The digest that NAME, which is valid, stands for. */
+static int name_read(const struct image_store *store, const char *name,
+                     char digest[IMAGE_DIGEST_SIZE], struct err *e)
+{
+	char path[IMAGE_PATH_SIZE], line[IMAGE_DIGEST_SIZE + 2]; /* and a newline */
+
+	image_name_path(name, path);
+	TRY((int)file_read(store->statefd, path, line, sizeof(line), e));
+	line[strcspn(line, "\n")] = '\0';
+	if (!image_digest_valid(line))
+		return err_set(e, EINVAL, "%s/%s: holds no digest; remove it and import %s again",
+		               store->path, path, name);
+	memcpy(digest, line, IMAGE_DIGEST_SIZE);
+	return 0;
+}
+
 static int read_name(void *data, const char *file, struct err *e)
 {
 	const struct names_reading *reading = data;
-	char name[IMAGE_NAME_SIZE], path[IMAGE_PATH_SIZE];
-	char digest[IMAGE_DIGEST_SIZE + 2]; /* and a newline */
+	char name[IMAGE_NAME_SIZE], digest[IMAGE_DIGEST_SIZE];
 	char assignment[IMAGE_NAME_SIZE + sizeof(digest)];
 
 	if (!image_name_from_file(file, name))
 		return 0;
-	image_name_path(name, path);
-	TRY((int)file_read(reading->store->statefd, path, digest, sizeof(digest), e));
-	digest[strcspn(digest, "\n")] = '\0';
-	if (!image_digest_valid(digest))
-		return err_set(e, EINVAL, "%s/%s: holds no digest; remove it and import %s again",
-		               reading->store->path, path, name);
+	TRY(name_read(reading->store, name, digest, e));
 	TRY(text_format(assignment, sizeof(assignment), e, "%s=%s", name, digest));
 	return string_list_add(reading->names, assignment, e);
 }
@@ -129,21 +139,16 @@ static int no_such_image(const struct image_store *store, const char *reference,
 	               reference, store->path);
 }
 
-int image_resolve(const struct image_store *store, const struct string_list *names,
-                  const char *reference, char digest[IMAGE_DIGEST_SIZE], char name[IMAGE_NAME_SIZE],
-                  struct err *e)
+int image_resolve(const struct image_store *store, const char *reference,
+                  char digest[IMAGE_DIGEST_SIZE], char name[IMAGE_NAME_SIZE], struct err *e)
 {
 	struct prefix_search search = {.prefix = hex_of_reference(reference)};
-	char parsed[IMAGE_NAME_SIZE];
-	int valid = image_name_parse(reference, parsed, e);
-	const char *named = valid == 0 ? string_list_value(names, parsed) : NULL;
+	int valid = image_name_parse(reference, name, e);
+	int named = valid < 0 ? -ENOENT : name_read(store, name, digest, e);
 
-	if (named) {
-		memcpy(digest, named, IMAGE_DIGEST_SIZE);
-		if (name)
-			memcpy(name, parsed, IMAGE_NAME_SIZE);
-		return 0;
-	}
+	if (named != -ENOENT)
+		return named;
+	name[0] = '\0';
 	if (!search.prefix)
 		return valid < 0 ? valid : no_such_image(store, reference, e);
 	TRY(image_dir_visit(store->statefd, "images/sha256", match_prefix, &search, e));
@@ -153,8 +158,6 @@ int image_resolve(const struct image_store *store, const struct string_list *nam
 		return err_set(e, EINVAL, "image %s: %d digests begin so; give more of it",
 		               reference, search.found);
 	memcpy(digest, search.digest, IMAGE_DIGEST_SIZE);
-	if (name)
-		name[0] = '\0';
 	return 0;
 }
 
@@ -175,12 +178,30 @@ static int load(const struct image_store *store, const struct string_list *names
 int image_find(struct image_store *store, const char *reference, struct image *image, struct err *e)
 {
 	scoped_fd lockfd = image_store_lock(store, LOCK_SH, e);
-	scoped_strings names = {0};
-	char digest[IMAGE_DIGEST_SIZE];
+	char digest[IMAGE_DIGEST_SIZE], name[IMAGE_NAME_SIZE];
+	struct image found = {0};
 
 	TRY(lockfd);
+	TRY(image_resolve(store, reference, digest, name, e));
+	TRY(image_document_read(store, digest, &found, e));
+	if (name[0] && string_list_add(&found.names, name, e) < 0) {
+		image_release(&found);
+		return -e->code;
+	}
+	*image = found;
+	return 0;
+}
+
+int image_find_names(struct image_store *store, const char *reference, struct image *image,
+                     struct err *e)
+{
+	scoped_fd lockfd = image_store_lock(store, LOCK_SH, e);
+	scoped_strings names = {0};
+	char digest[IMAGE_DIGEST_SIZE], name[IMAGE_NAME_SIZE];
+
+	TRY(lockfd);
+	TRY(image_resolve(store, reference, digest, name, e));
 	TRY(image_names_read(store, &names, e));
-	TRY(image_resolve(store, &names, reference, digest, NULL, e));
 	return load(store, &names, digest, image, e);
 }
 

@@ -38,8 +38,8 @@ int image_remove(struct image_store *store, const char *reference, struct err *e
 	char digest[IMAGE_DIGEST_SIZE], name[IMAGE_NAME_SIZE], path[IMAGE_PATH_SIZE];
 
 	TRY(lockfd);
+	TRY(image_resolve(store, reference, digest, name, e));
 	TRY(image_names_read(store, &names, e));
-	TRY(image_resolve(store, &names, reference, digest, name, e));
 	TRY(image_names_of(&names, digest, &same, e));
 	if (!name[0] && same.count > 1)
 		return err_set(e, EBUSY,

@@ -92,10 +92,9 @@ bool image_document_digest(const char *file, char digest[IMAGE_DIGEST_SIZE]);
 
 /* "NAME=DIGEST" for each name there is. */
 int image_names_read(const struct image_store *store, struct string_list *names, struct err *e);
-/* NAME (may be NULL) is filled in where REFERENCE is a name, else "". */
-int image_resolve(const struct image_store *store, const struct string_list *names,
-                  const char *reference, char digest[IMAGE_DIGEST_SIZE], char name[IMAGE_NAME_SIZE],
-                  struct err *e);
+/* NAME is filled in where REFERENCE is a name, else "". */
+int image_resolve(const struct image_store *store, const char *reference,
+                  char digest[IMAGE_DIGEST_SIZE], char name[IMAGE_NAME_SIZE], struct err *e);
 /* The names among NAMES that mean DIGEST. */
 int image_names_of(const struct string_list *names, const char *digest, struct string_list *out,
                    struct err *e);

@@ -99,6 +99,11 @@ void label_drop(struct sandbox *sandbox);
 /* As sandbox_reap, for 20 ms at most and without waiting for anybody: a command runs meanwhile. */
 int reap_some(struct sandbox_host *host, int *reaped, struct err *e);
 
+/* ---- sandbox.c ---- */
+
+/* Of all descriptors that tearing LEFT down needs, the highest. */
+int sandbox_highest_fd(struct sandbox *left);
+
 /* ---- supervise.c ---- */
 
 /* Waits for one message from the inside, while time-out and cancel are minded. As channel_receive;

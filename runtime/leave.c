@@ -4,66 +4,47 @@
  * the loop device and removing the cgroups take longer than the sandbox of a short command lived,
  * and tell nobody anything: a process that shares our memory does that after us, the heir.
  *
- * Invariants: the two never use libc at the same time, for one of them waits for the other. What we
- * inherited, the heir has let go of before we end. The last descriptors are its own to close.
+ * Invariants: the two never use libc at the same time, for once there is an heir, we exit. What we
+ * inherited we have let go of before, so the heir has none of it. The last descriptors are its own
+ * to close.
  */
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/scoped.h"
-#include "runtime/sandbox.h"
+#include "runtime/internal.h"
 
 enum { STACK_BYTES = 64 << 10 };
 
-struct heir {
-	struct sandbox *left;
-	int parentfd; /* our pidfd, readable when we are gone */
-	int readyfds[2];
-	int status;
-};
-
 /*
  * Whoever reads our output, waits for a lock of our caller's or unmounts our directory must not wait
- * for the heir, nor may a signal to our group stop it. All that we open is close-on-exec, so what is
- * not came from our caller.
+ * for the heir. All that we open is close-on-exec and not above HIGHEST, so what is not came from
+ * our caller.
  */
-static void let_go(void)
+static void let_go(int highest)
 {
-	scoped_dir dir = opendir("/proc/self/fd");
-	struct dirent *entry;
+	for (int fd = 0; fd <= highest; fd++) {
+		int flags = fcntl(fd, F_GETFD);
 
-	while (dir && (entry = readdir(dir))) {
-		int fd = (int)strtol(entry->d_name, NULL, 10), flags = fcntl(fd, F_GETFD);
-
-		if (entry->d_name[0] != '.' && flags >= 0 && !(flags & FD_CLOEXEC))
+		if (flags >= 0 && !(flags & FD_CLOEXEC))
 			close(fd);
 	}
-	if (chdir("/") == 0)
-		setsid();
+	close_range((unsigned)highest + 1, ~0u, 0);
+	if (chdir("/") < 0)
+		return; /* it is only where we stand */
 }
 
 static int outlive(void *data)
 {
-	struct heir *heir = data;
-	struct pollfd gone = {.fd = heir->parentfd, .events = POLLIN};
 	struct err unheard;
 
-	let_go();
-	if (write(heir->readyfds[1], "", 1) != 1)
-		return 1;
-	while (poll(&gone, 1, -1) < 0 && errno == EINTR)
-		;
-	return sandbox_tear_down(heir->left, &unheard) < 0;
+	setsid(); /* no signal to our group may stop it */
+	return sandbox_tear_down(data, &unheard) < 0;
 }
 
 /* In a pid namespace that is not the host's, its pid 1 may be what ends with us, and all with it. */
@@ -76,43 +57,38 @@ static bool may_be_outlived(void)
 }
 
 /* Returns where nobody can outlive us. */
-static void leave_heir(struct heir *heir)
+static void leave_heir(struct sandbox *left, int status)
 {
 #ifndef __SANITIZE_ADDRESS__ /* which looks for leaks at the end, and knows no shared stack */
 	char *stack = malloc(STACK_BYTES);
 	sigset_t all;
-	char ready;
 
-	if (!stack || !may_be_outlived() || pipe2(heir->readyfds, O_CLOEXEC) < 0) {
+	if (!stack || !may_be_outlived()) {
 		free(stack);
 		return;
 	}
-	heir->parentfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
-	if (heir->parentfd >= 0 &&
-	    clone(outlive, stack + STACK_BYTES, CLONE_VM | SIGCHLD, heir) > 0) {
-		close(heir->readyfds[1]);
-		if (read(heir->readyfds[0], &ready, 1) == 1)
-			_exit(heir->status);
-	}
+	let_go(sandbox_highest_fd(left));
+	if (clone(outlive, stack + STACK_BYTES, CLONE_VM | SIGCHLD, left) > 0)
+		_exit(status);
 	free(stack);
 #else
 	(void)outlive;
 	(void)may_be_outlived;
-	(void)heir;
+	(void)let_go;
+	(void)left;
+	(void)status;
 #endif
 }
 
 _Noreturn void sandbox_leave(struct sandbox *left, int status)
 {
-	static struct heir heir;
 	struct err e;
 
-	heir = (struct heir){.left = left, .parentfd = -1, .status = status};
 	fflush(NULL);
 	if (left)
-		leave_heir(&heir);
+		leave_heir(left, status);
 	if (sandbox_tear_down(left, &e) < 0)
 		fprintf(stderr, "%s\n", e.text);
 	exit(status);

@@ -23,8 +23,10 @@
 
 enum { DEATH_TIMEOUT_MS = 10000, MEMORY_LIKELY_ENOUGH = 2 << 20 };
 
-/* Every descriptor that is the sandbox's own, but the label's, which goes last. */
-static void each_descriptor(struct sandbox *sandbox, void (*act)(int *fd))
+enum { DESCRIPTORS = 18 + 2 * IMAGE_LAYERS_MAX };
+
+/* Every descriptor that is the sandbox's own, but the disk's, the cgroup's and the label's. */
+static void list_descriptors(struct sandbox *sandbox, int *list[DESCRIPTORS])
 {
 	int *const descriptors[] = {
 		&sandbox->initfd,           &sandbox->stdin_sourcefd, &sandbox->stdin_pipefd,
@@ -34,18 +36,16 @@ static void each_descriptor(struct sandbox *sandbox, void (*act)(int *fd))
 		&sandbox->inside_channelfd, &sandbox->pidfd,          &sandbox->procfd,
 		&sandbox->handedfd,         &sandbox->listenerfd,     &sandbox->mountnsfd,
 	};
+	size_t count = sizeof descriptors / sizeof *descriptors;
 
-	for (size_t i = 0; i < sizeof descriptors / sizeof *descriptors; i++)
-		act(descriptors[i]);
+	_Static_assert(sizeof descriptors / sizeof *descriptors + 2 * IMAGE_LAYERS_MAX ==
+	                       DESCRIPTORS,
+	               "the list has room for all");
+	memcpy(list, descriptors, sizeof descriptors);
 	for (int i = 0; i < IMAGE_LAYERS_MAX; i++) {
-		act(&sandbox->layerfds[i]);
-		act(&sandbox->lockfds[i]);
+		list[count++] = &sandbox->layerfds[i];
+		list[count++] = &sandbox->lockfds[i];
 	}
-}
-
-static void mark_closed(int *fd)
-{
-	*fd = -1;
 }
 
 static struct sandbox *sandbox_new(struct sandbox_host *host, const struct sandbox_spec *spec,
@@ -53,6 +53,7 @@ static struct sandbox *sandbox_new(struct sandbox_host *host, const struct sandb
                                    struct err *e)
 {
 	struct sandbox *sandbox = malloc(sizeof *sandbox);
+	int *descriptors[DESCRIPTORS];
 
 	if (!sandbox) {
 		err_set(e, ENOMEM, "no memory for a sandbox");
@@ -69,7 +70,9 @@ static struct sandbox *sandbox_new(struct sandbox_host *host, const struct sandb
 		.pid = -1,
 		.packer = -1,
 	};
-	each_descriptor(sandbox, mark_closed);
+	list_descriptors(sandbox, descriptors);
+	for (int i = 0; i < DESCRIPTORS; i++)
+		*descriptors[i] = -1;
 	cgroup_init(&sandbox->cgroup);
 	disk_init(&sandbox->disk);
 	for (int i = 0; i < 2; i++)
@@ -340,13 +343,16 @@ static void sandbox_free(struct sandbox *sandbox)
 int sandbox_tear_down(struct sandbox *left, struct err *e)
 {
 	struct err late = {0};
+	int *descriptors[DESCRIPTORS];
 	int r = 0, removed;
 
 	if (!left)
 		return 0;
 	if (left->own_report) /* prepared, and not run */
 		r = end_processes(left, false, e);
-	each_descriptor(left, close_fd);
+	list_descriptors(left, descriptors);
+	for (int i = 0; i < DESCRIPTORS; i++)
+		close_fd(descriptors[i]);
 	disk_release(&left->disk);
 	removed = remove_cgroup(left, &late);
 	if (r == 0 && removed < 0) {
@@ -358,6 +364,26 @@ int sandbox_tear_down(struct sandbox *left, struct err *e)
 	close_fd(&left->labelfd); /* a label that stays is reaped with what it covers */
 	sandbox_free(left);
 	return r;
+}
+
+int sandbox_highest_fd(struct sandbox *left)
+{
+	const struct cgroup *cgroup = &left->cgroup;
+	const int others[] = {
+		left->labelfd,       left->disk.mountfd,  left->disk.imagefd,
+		cgroup->v2fd,        cgroup->v1fds[0],    cgroup->v1fds[1],
+		cgroup->v1fds[2],    cgroup->tasksfds[0], cgroup->tasksfds[1],
+		cgroup->tasksfds[2], left->host->runfd,   left->host->store.statefd,
+	};
+	int *descriptors[DESCRIPTORS];
+	int highest = STDERR_FILENO;
+
+	list_descriptors(left, descriptors);
+	for (int i = 0; i < DESCRIPTORS; i++)
+		highest = *descriptors[i] > highest ? *descriptors[i] : highest;
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		highest = others[i] > highest ? others[i] : highest;
+	return highest;
 }
 
 /*

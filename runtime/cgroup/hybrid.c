@@ -80,10 +80,23 @@ static bool has_option(const char *options, const char *name)
 	return false;
 }
 
+static bool wants(const struct cgroup_host *host, int i, const char *options)
+{
+	return host->v1_mounts[i][0] == '\0' && has_option(options, controller_names[i]);
+}
+
+bool hybrid_wants(const struct cgroup_host *host, const char *options)
+{
+	for (int i = 0; i < CONTROLLERS; i++)
+		if (wants(host, i, options))
+			return true;
+	return false;
+}
+
 void hybrid_note_mount(struct cgroup_host *host, const char *mount, const char *options)
 {
 	for (int i = 0; i < CONTROLLERS; i++) {
-		if (host->v1_mounts[i][0] != '\0' || !has_option(options, controller_names[i]))
+		if (!wants(host, i, options))
 			continue;
 		snprintf(host->v1_mounts[i], sizeof host->v1_mounts[i], "%s", mount);
 		host->controllers |= 1U << i;

@@ -105,7 +105,8 @@ extern const size_t hybrid_limits_count;
 extern const struct usage_row hybrid_usages[];
 extern const size_t hybrid_usages_count;
 
-/* Notes a mounted v1 hierarchy with these comma-separated OPTIONS. */
+/* A mounted v1 hierarchy with these comma-separated OPTIONS: has it what was not found yet? Notes it. */
+bool hybrid_wants(const struct cgroup_host *host, const char *options);
 void hybrid_note_mount(struct cgroup_host *host, const char *mount, const char *options);
 int hybrid_create(struct cgroup *cgroup, const struct cgroup_host *host, struct err *e);
 int hybrid_open(struct cgroup *cgroup, const struct cgroup_host *host, struct err *e);

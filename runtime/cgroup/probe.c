@@ -100,7 +100,7 @@ static void note_mount(struct cgroup_host *host, const struct mount_line *mount)
 	if (strcmp(mount->type, "cgroup2") == 0) {
 		if (host->v2_mount[0] == '\0' && is_filesystem(mount->point, CGROUP2_SUPER_MAGIC))
 			snprintf(host->v2_mount, sizeof host->v2_mount, "%s", mount->point);
-	} else if (strcmp(mount->type, "cgroup") == 0 &&
+	} else if (strcmp(mount->type, "cgroup") == 0 && hybrid_wants(host, mount->options) &&
 	           is_filesystem(mount->point, CGROUP_SUPER_MAGIC)) {
 		hybrid_note_mount(host, mount->point, mount->options);
 	}

@@ -254,6 +254,9 @@ static void test_references(void **state)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		import(s, "tree", names[i], &image);
 		assert_ok(image_find(&s->store, names[i], &found, &e), e);
+		assert_int_equal(found.names.count, 1);
+		image_release(&found);
+		assert_ok(image_find_names(&s->store, names[i], &found, &e), e);
 		assert_string_equal(found.digest, image.digest);
 		assert_int_equal(found.names.count, i + 1);
 		image_release(&found);
