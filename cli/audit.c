@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,8 +35,10 @@ struct request {
 	struct audit audit;
 	struct string_list wanted; /* names; empty: all */
 	bool json, list, help;
+	bool alone; /* without the walls that stop it but one, for each that does so by itself */
 	struct json_object *verdicts;
 	int counts[OUTCOMES];
+	size_t begun, all; /* attacks */
 	int width, name_width;
 };
 
@@ -106,11 +109,11 @@ static void print_row(const struct request *request, struct json_object *verdict
 		printf("\033[%sm%-9s\033[0m", outcomes[outcome].colour, outcomes[outcome].name);
 	else
 		printf("%-9s", outcomes[outcome].name);
-	print_wrapped(audit_text(verdict, "wall"), column, request->width);
+	print_wrapped(audit_text(verdict, request->audit.runtime ? "what" : "wall"), column,
+	              request->width);
 	printf("%*s%s", column, "", colours ? "\033[2m" : "");
 	print_wrapped(audit_text(verdict, "evidence"), column, request->width);
 	fputs(colours ? "\033[0m" : "", stdout);
-	fflush(stdout);
 }
 
 static void print_list(const struct request *request, struct json_object *attack)
@@ -156,13 +159,18 @@ static void print_summary(const struct request *request)
 
 /* ---- the attacks ---- */
 
+static struct json_object *array_of(struct json_object *attack, const char *key)
+{
+	struct json_object *array = NULL;
+
+	json_object_object_get_ex(attack, key, &array);
+	return array;
+}
+
 static bool is_wanted(const struct request *request, struct json_object *attack)
 {
-	struct json_object *control = NULL;
-
 	/* what has no control says nothing without one */
-	json_object_object_get_ex(attack, "control", &control);
-	if (request->audit.control && json_object_array_length(control) == 0)
+	if (request->audit.control && json_object_array_length(array_of(attack, "control")) == 0)
 		return false;
 	for (size_t i = 0; i < request->wanted.count; i++)
 		if (strcmp(request->wanted.items[i], audit_text(attack, "attack")) == 0)
@@ -220,26 +228,41 @@ static struct json_object *untried(struct json_object *attack, const struct err 
 	return verdict;
 }
 
-static void show_progress(const struct request *request, size_t i, const char *name)
+/* Takes a terminal that can go back on its line. */
+static bool shows_progress(void)
 {
-	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "\r\033[K%zu of %zu: %s", i + 1,
-		        json_object_array_length(request->audit.attacks), name);
+	return isatty(STDERR_FILENO) && strcmp(cli_setting("TERM", ""), "dumb") != 0;
+}
+
+static void show_progress(struct request *request, const char *name)
+{
+	request->begun++;
+	if (shows_progress())
+		fprintf(stderr, "\r\033[K%zu of %zu: %s", request->begun, request->all, name);
 }
 
 static void end_progress(void)
 {
-	if (isatty(STDERR_FILENO))
+	if (shows_progress())
 		fputs("\r\033[K", stderr);
 }
 
-static int attack_one(struct request *request, size_t i, struct err *e)
+/* The wall that it is about: none of ours on another runtime. */
+static void set_wall(const struct request *request, struct json_object *verdict)
 {
-	struct json_object *attack = attack_at(request, i), *verdict = NULL;
+	if (request->audit.runtime)
+		json_object_object_del(verdict, "wall");
+	else if (request->audit.alone)
+		json_add_string(verdict, "wall", request->audit.alone);
+}
+
+static int attack_one(struct request *request, struct json_object *attack, struct err *e)
+{
+	struct json_object *verdict = NULL;
 	enum outcome outcome;
 	int result;
 
-	show_progress(request, i, audit_text(attack, "attack"));
+	show_progress(request, audit_text(attack, "attack"));
 	result = audit_attack(&request->audit, attack, &verdict, e);
 	end_progress();
 	if (interrupted) {
@@ -248,23 +271,48 @@ static int attack_one(struct request *request, size_t i, struct err *e)
 	}
 	if (result < 0)
 		verdict = untried(attack, e);
+	set_wall(request, verdict);
 	json_object_array_add(request->verdicts, verdict);
 	outcome = outcome_of(verdict);
 	request->counts[outcome]++;
 	if (!request->json)
 		print_row(request, verdict, outcome);
+	/* for nobody no more are made */
+	return fflush(stdout) != 0 ? err_sys(e, "writing to standard output") : 0;
+}
+
+/* How often it is made: once, or for each wall that stops it alone. */
+static size_t times(const struct request *request, struct json_object *attack)
+{
+	if (!is_wanted(request, attack))
+		return 0;
+	return request->alone ? json_object_array_length(array_of(attack, "alone")) : 1;
+}
+
+static int attack_times(struct request *request, struct json_object *attack, struct err *e)
+{
+	for (size_t i = 0; i < times(request, attack); i++) {
+		if (request->alone)
+			request->audit.alone = json_object_get_string(
+				json_object_array_get_idx(array_of(attack, "alone"), i));
+		TRY(attack_one(request, attack, e));
+	}
 	return 0;
 }
 
 static int attack_all(struct request *request, struct err *e)
 {
+	size_t count = json_object_array_length(request->audit.attacks);
+
 	if (!request->json) {
 		print_name(request, "ATTACK");
-		puts("OUTCOME  WALL; WHAT WAS SEEN");
+		puts(request->audit.runtime ? "OUTCOME  WHAT IT WANTS; WHAT WAS SEEN"
+		                            : "OUTCOME  WALL; WHAT WAS SEEN");
 	}
-	for (size_t i = 0; i < json_object_array_length(request->audit.attacks); i++)
-		if (is_wanted(request, attack_at(request, i)))
-			TRY(attack_one(request, i, e));
+	for (size_t i = 0; i < count; i++)
+		request->all += times(request, attack_at(request, i));
+	for (size_t i = 0; i < count; i++)
+		TRY(attack_times(request, attack_at(request, i), e));
 	if (request->json)
 		print_result(request);
 	else
@@ -322,8 +370,9 @@ static void usage(void)
 {
 	puts("usage: agentdock audit [options]\n\n"
 	     "Tries known attacks on this host, each in a fresh sandbox with the defaults of\n"
-	     "`agentdock run`, and says which wall stopped it. Exit status: 0 all were stopped, 1 "
-	     "one\nworked, 125 one could not be tried. What this kernel lacks is absent.\n\n"
+	     "`agentdock run`, or lower limits where it is made on a limit, and says which wall\n"
+	     "stopped it. Exit status: 0 all were stopped, 1 one worked, 125 one could not be\n"
+	     "tried. What this kernel lacks is absent.\n\n"
 	     "  --attack NAME   only this one; may be given again\n"
 	     "  --list          print the attacks, and make none\n"
 	     "  --json          print one JSON object\n"
@@ -331,11 +380,20 @@ static void usage(void)
 	     "                  configuration that `runc spec` writes"
 #ifdef AGENTDOCK_UNSAFE
 	     "\n  --control       without the walls that stop them; all have to work"
+	     "\n  --alone         without these but one, for each wall that has to be enough"
 #endif
 	);
 }
 
-enum { OPTION_ATTACK = 256, OPTION_LIST, OPTION_JSON, OPTION_RUNTIME, OPTION_CONTROL, OPTION_HELP };
+enum {
+	OPTION_ATTACK = 256,
+	OPTION_LIST,
+	OPTION_JSON,
+	OPTION_RUNTIME,
+	OPTION_CONTROL,
+	OPTION_ALONE,
+	OPTION_HELP
+};
 
 static int parse(struct request *request, int argc, char **argv, struct err *e)
 {
@@ -347,6 +405,7 @@ static int parse(struct request *request, int argc, char **argv, struct err *e)
 		{"help", no_argument, NULL, OPTION_HELP},
 #ifdef AGENTDOCK_UNSAFE
 		{"control", no_argument, NULL, OPTION_CONTROL},
+		{"alone", no_argument, NULL, OPTION_ALONE},
 #endif
 		{0},
 	};
@@ -371,6 +430,9 @@ static int parse(struct request *request, int argc, char **argv, struct err *e)
 		case OPTION_CONTROL:
 			request->audit.control = true;
 			break;
+		case OPTION_ALONE:
+			request->audit.control = request->alone = true;
+			break;
 		case OPTION_HELP:
 			request->help = true;
 			break;
@@ -386,7 +448,7 @@ static int parse(struct request *request, int argc, char **argv, struct err *e)
 	return 0;
 }
 
-/* Before 48 attacks say the same. */
+/* Before each attack says the same. */
 static int find_runtime(const char *runtime, struct err *e)
 {
 	const char *path = getenv("PATH");
@@ -409,6 +471,15 @@ static int find_runtime(const char *runtime, struct err *e)
 	               runtime);
 }
 
+/* Has the reader of a pipe left before all was written? */
+static bool is_cut_off(void)
+{
+	struct pollfd out = {.fd = STDOUT_FILENO};
+
+	fflush(stdout);
+	return ferror(stdout) && poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+}
+
 int cmd_audit(int argc, char **argv)
 {
 	/* static for its size */
@@ -428,6 +499,9 @@ int cmd_audit(int argc, char **argv)
 	audit_close(&request.audit);
 	json_release(&request.verdicts);
 	string_list_release(&request.wanted);
+	/* that is no failure: as who dies of the signal that the other commands ignore */
+	if (is_cut_off())
+		return 128 + SIGPIPE;
 	if (status < 0) {
 		fflush(stdout);
 		cli_fail(&e);

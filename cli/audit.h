@@ -21,6 +21,7 @@
 struct audit {
 	const char *runtime; /* what runs OCI bundles; NULL: this program */
 	bool control;        /* without the wall that stops it; only where that can be left out */
+	const char *alone; /* of the walls that are left out so, the one that is not; NULL: none */
 	char own_program[PATH_MAX];
 	char probes[PATH_MAX + 64];
 	char place[PATH_MAX]; /* STATE/audit */

@@ -109,7 +109,11 @@ static int lock(struct audit *audit, struct err *e)
 	if (isatty(STDERR_FILENO))
 		fputs("waiting for another audit to end\n", stderr);
 	/* a signal ends the waiting, as it ends an audit */
-	return flock(audit->lockfd, LOCK_EX) < 0 ? err_sys(e, "locking %s", path) : 0;
+	if (flock(audit->lockfd, LOCK_EX) == 0)
+		return 0;
+	if (errno == EINTR)
+		return err_set(e, EINTR, "audit: interrupted while another audit was waited for");
+	return err_sys(e, "locking %s", path);
 }
 
 static int clear_scratch(const struct audit *audit, struct err *e)
@@ -235,6 +239,22 @@ static int add_array(struct string_list *list, struct json_object *attack, const
 	return 0;
 }
 
+static int add_control(const struct audit *audit, struct json_object *attack,
+                       struct string_list *list, struct err *e)
+{
+	struct string_list words = {0};
+	int result = add_array(&words, attack, "control", e);
+
+	for (size_t i = 0; i + 1 < words.count && result >= 0; i += 2) {
+		const char *const option[] = {words.items[i], words.items[i + 1], NULL};
+
+		if (!audit->alone || strcmp(audit->alone, option[1]) != 0)
+			result = add_words(list, option, e);
+	}
+	string_list_release(&words);
+	return result;
+}
+
 static int add_launcher(const struct audit *audit, struct json_object *attack,
                         const struct stage *stage, struct string_list *list, struct err *e)
 {
@@ -251,7 +271,7 @@ static int add_launcher(const struct audit *audit, struct json_object *attack,
 		TRY(add_words(list, (const char *[]){"--workspace", stage->workspace, NULL}, e));
 	TRY(add_array(list, attack, "options", e));
 	if (audit->control)
-		TRY(add_array(list, attack, "control", e));
+		TRY(add_control(audit, attack, list, e));
 	return string_list_add(list, "--", e);
 }
 

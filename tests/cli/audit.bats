@@ -56,6 +56,15 @@ fake_chroot() {
 	[ "$(tail -n 1 terminal | tr -d '\r')" = "1 attack: 1 held, 0 broken, 0 absent on this host, 0 could not be tried" ]
 }
 
+@test "the progress counts what was chosen, and leaves a dumb terminal alone" {
+	TERM=xterm script -qec "'$agentdock' audit --attack leaked_cwd --attack leaked_descriptors" /dev/null >terminal
+	grep -q '1 of 2: leaked_cwd' terminal
+	grep -q '2 of 2: leaked_descriptors' terminal
+	TERM=dumb script -qec "'$agentdock' audit --attack leaked_cwd" /dev/null >terminal
+	grep -q 'leaked_cwd *held' terminal
+	run -1 grep -e ' of 1:' -e $'\033' terminal
+}
+
 @test "--json: one object, with each verdict" {
 	"$agentdock" audit --json --attack leaked_cwd >audit.json
 	equal "the object" "$(jq -c 'del(.attacks[0].evidence, .attacks[0].what)' audit.json)" \
@@ -78,6 +87,8 @@ fake_chroot() {
 	fails "audit: no attack nonsense; see agentdock audit --list" audit --attack nonsense
 	fails "audit: takes only options, got now" audit now
 	fails "audit: unknown or incomplete option --attack; see agentdock audit --help" audit --attack
+	AGENTDOCK_PROBE_TIMEOUT=x fails \
+		"${AGENTDOCK_LIBEXEC:-$build}/agentdock-probes failed with exit code 3: AGENTDOCK_PROBE_TIMEOUT: 'x' is not a whole number; write digits only" audit
 	AGENTDOCK_LIBEXEC=$BATS_TEST_TMPDIR/nowhere fails \
 		"$BATS_TEST_TMPDIR/nowhere/agentdock-archive: No such file or directory; make install, or set AGENTDOCK_LIBEXEC to the directory that has it" \
 		audit
@@ -126,13 +137,67 @@ fake_chroot() {
 	done
 }
 
-@test "who is killed for what it tried is held" {
+@test "who is killed by a filter for what it tried is held" {
 	fake killing <<-'END'
 		echo trying
 		kill -SYS $$
 	END
 	run -0 --separate-stderr "$agentdock" audit --json --runtime ./killing --attack leaked_descriptors
 	holds <(echo "$output") '.attacks[0].evidence == "ended while it tried (exit status 159)"'
+}
+
+@test "who is killed by whomever is an error, also where the host looks at the rest" {
+	fake killed <<-'END'
+		echo trying
+		kill -KILL $$
+	END
+	run -125 --separate-stderr "$agentdock" audit --json --runtime ./killed --attack leaked_descriptors --attack memory \
+		--attack inode_exhaustion --attack pty_exhaustion --attack daemon_survives
+	holds <(echo "$output") '.error == 5 and (.attacks[] | select(.attack == "pty_exhaustion").evidence) ==
+		"ended while it tried (exit status 137)"'
+}
+
+@test "a launcher that is killed itself is an error, whatever was said before" {
+	"$build/agentdock-probes" around leaked_descriptors -- sh -c 'echo trying; echo "held: so it says"; kill -KILL $$' >verdict
+	holds verdict '.outcome == "error" and .evidence == "the launcher did not end by itself (ended by SIGKILL)"'
+}
+
+@test "what the host got no sight of is an error" {
+	fake blind <<-'END'
+		echo trying
+	END
+	run -125 --separate-stderr "$agentdock" audit --json --runtime ./blind --attack daemon_survives
+	holds <(echo "$output") '.attacks[0] | .outcome == "error" and .evidence == "the host saw nothing of it"'
+	fake blind <<-'END'
+		echo trying
+		echo 'held: 64 MiB of pipes'
+	END
+	run -125 --separate-stderr "$agentdock" audit --json --runtime ./blind --attack pipe_exhaustion
+	holds <(echo "$output") '.attacks[0] | .outcome == "error" and .evidence == "the host did not get to look"'
+}
+
+@test "a limit that was not reached, or another refusal than the limit's, is an error that the inside can say" {
+	fake failing <<-'END'
+		echo trying
+		echo 'error: EACCES after 0 terminals'
+	END
+	run -125 --separate-stderr "$agentdock" audit --json --runtime ./failing --attack pty_exhaustion
+	holds <(echo "$output") '.attacks[0] | .outcome == "error" and .evidence == "EACCES after 0 terminals"'
+	# in what is no sandbox, with a limit that is none of memory
+	fake small <<-'END'
+		mapfile -t words < <(jq -r '.process.args[]' "$bundle/config.json")
+		mkdir "$bundle/rootfs/dev/shm"
+		ulimit -f 1 -n 16 -v 40000
+		exec chroot "$bundle/rootfs" "${words[@]}"
+	END
+	run -125 --separate-stderr "$agentdock" audit --json --runtime ./small --attack memory
+	holds <(echo "$output") '.attacks[0] | .outcome == "error" and (.evidence | startswith("not by the wall, "))'
+}
+
+@test "of a wall that is enough by itself: each is told, with the others away" {
+	run -0 --separate-stderr "$unsafe/agentdock" audit --alone --json --attack keyring --attack leaked_descriptors
+	equal "the walls" "$(jq -c '[.attacks[] | [.attack, .wall, .outcome]]' <<<"$output")" \
+		'[["keyring","keyring","held"],["keyring","seccomp","held"]]'
 }
 
 @test "a flood of output is drained, and does not hide the verdict" {
@@ -220,6 +285,53 @@ waiting_runtime() {
 	equal "how it ended" "$(tail -n 1 signaled)" "agentdock: audit: canceled 130"
 	[ ! -e "$AGENTDOCK_STATE_DIR/audit/scratch" ]
 	timeout 30 tail --pid="$(head -n 1 signaled)" -f /dev/null
+}
+
+@test "Ctrl-C while another audit is waited for: that, and 130" {
+	mkdir -p "$AGENTDOCK_STATE_DIR/audit"
+	python3 - "$agentdock" "$AGENTDOCK_STATE_DIR/audit/lock" >signaled <<-'END' 3>&-
+		import fcntl, os, re, signal, subprocess, sys, time
+		signal.signal(signal.SIGINT, signal.default_int_handler)
+		lock = open(sys.argv[2], "w")
+		fcntl.flock(lock, fcntl.LOCK_EX)
+		audit = subprocess.Popen([sys.argv[1], "audit", "--attack", "leaked_cwd"], stdout=subprocess.DEVNULL,
+		                         stderr=subprocess.PIPE, start_new_session=True, text=True)
+		waits = re.compile(rf"-> FLOCK .* {audit.pid} ")
+		while audit.poll() is None and not waits.search(open("/proc/locks").read()):
+		    time.sleep(0.001)
+		os.killpg(audit.pid, signal.SIGINT)
+		print(audit.communicate()[1].strip(), audit.returncode)
+	END
+	equal "how it ended" "$(cat signaled)" "agentdock: audit: interrupted while another audit was waited for 130"
+}
+
+@test "a reader that leaves ends an audit, and a list, without a word" {
+	for what in "--attack leaked_cwd" "--attack leaked_cwd --json" --list; do
+		python3 - "$agentdock" audit $what >ended <<-'END'
+			import os, subprocess, sys
+			reader, writer = os.pipe()
+			os.close(reader)
+			audit = subprocess.run(sys.argv[1:], stdout=writer, stderr=subprocess.PIPE, text=True)
+			print(audit.returncode, audit.stderr)
+		END
+		equal "the end of $what" "$(cat ended)" "141 "
+	done
+	[ ! -e "$AGENTDOCK_STATE_DIR/audit/scratch" ]
+	run -125 --separate-stderr bash -c '"$1" audit --attack leaked_cwd >/dev/full' - "$agentdock"
+	[ "$stderr" = "agentdock: writing to standard output: No space left on device" ]
+}
+
+@test "on another runtime no wall of ours is told" {
+	fake saying <<-'END'
+		echo trying
+		echo 'held: by whatever'
+	END
+	"$agentdock" audit --runtime ./saying --attack leaked_cwd >table
+	equal "the head" "$(head -n 1 table)" "ATTACK                  OUTCOME  WHAT IT WANTS; WHAT WAS SEEN"
+	equal "what it wants" "$(sed -n '2s/ *$//p' table)" \
+		"leaked_cwd              held     $("$agentdock" audit --list --json --attack leaked_cwd | jq -r '.[].what' | fold -sw 47 | head -n 1 | sed 's/ *$//')"
+	"$agentdock" audit --json --runtime ./saying --attack leaked_cwd >audit.json
+	holds audit.json '.attacks[0] | has("wall") | not'
 }
 
 @test "a runtime that is not there is told once, before any attack" {

@@ -125,15 +125,18 @@ static int launch(struct launch *launch, char *const argv[])
 }
 
 /* For machines on which all takes longer, and for tests of what happens then. */
-static uint64_t timeout_us(void)
+int around_patience(uint64_t *us)
 {
 	const char *setting = getenv("AGENTDOCK_PROBE_TIMEOUT");
 	uint64_t seconds = TIMEOUT_SECONDS;
-	struct err ignored;
+	struct err e;
 
-	if (setting)
-		parse_u64(setting, 24 * 3600, &seconds, &ignored);
-	return seconds * 1000000;
+	if (setting && *setting && parse_u64(setting, 24 * 3600, &seconds, &e) < 0) {
+		fprintf(stderr, "AGENTDOCK_PROBE_TIMEOUT: %s\n", e.text);
+		return PROBE_ERROR;
+	}
+	*us = seconds * 1000000;
+	return 0;
 }
 
 /* Asks it to end when its time is up, and no longer asks a while later. */
@@ -145,12 +148,12 @@ static uint64_t out_of_time(struct launch *launch)
 }
 
 /* Drains both streams until the launcher itself has ended: what it left behind may hold them. */
-static int wait_for(struct launch *launch)
+static int wait_for(struct launch *launch, uint64_t patience_us)
 {
 	struct pollfd fds[] = {{.fd = launch->out.fd, .events = POLLIN},
 	                       {.fd = launch->err.fd, .events = POLLIN},
 	                       {.fd = launch->pidfd, .events = POLLIN}};
-	uint64_t end = clock_us() + timeout_us(), now;
+	uint64_t end = clock_us() + patience_us, now;
 	struct err ignored;
 
 	while (!fds[2].revents) {
@@ -211,8 +214,8 @@ static int said(const struct launch *launch, struct evidence *evidence)
 {
 	char printable[4 * sizeof(launch->out.kept) + 1];
 
-	for (int outcome = HELD; outcome <= ABSENT; outcome++) {
-		const char *name = outcome_name(outcome);
+	for (int outcome = HELD; outcome <= UNTRIED; outcome++) {
+		const char *name = outcome_name((enum outcome)outcome);
 		size_t length = strlen(name);
 
 		if (strncmp(launch->out.kept, name, length) == 0 &&
@@ -225,15 +228,15 @@ static int said(const struct launch *launch, struct evidence *evidence)
 }
 
 /* The first line of stderr, so that it is known why there is no outcome. */
-static int no_outcome(const struct launch *launch, const char *what, struct evidence *evidence)
+static enum outcome no_outcome(const struct launch *launch, const char *what,
+                               struct evidence *evidence)
 {
 	char printable[4 * sizeof(launch->err.kept) + 1], ending[48];
 
-	verdict(evidence, ABSENT, "%s (%s)%s%s", what,
-	        how_it_ended(launch->status, ending, sizeof(ending)),
-	        launch->err.kept[0] ? ": " : "",
-	        text_printable(launch->err.kept, printable, sizeof(printable)));
-	return PROBE_ERROR;
+	return verdict(evidence, UNTRIED, "%s (%s)%s%s", what,
+	               how_it_ended(launch->status, ending, sizeof(ending)),
+	               launch->err.kept[0] ? ": " : "",
+	               text_printable(launch->err.kept, printable, sizeof(printable)));
 }
 
 static bool is_refusal(const struct attack *attack, const struct launch *launch)
@@ -245,44 +248,46 @@ static bool is_refusal(const struct attack *attack, const struct launch *launch)
 	return text && *text && !(WIFEXITED(launch->status) && WEXITSTATUS(launch->status) == 0);
 }
 
-/* A kernel that kills for what was tried uses one of these two; all else is a fault of the probe. */
-static bool killed_for_it(int status)
+/* The end of who was stopped by a wall, as a launcher tells it; all else is somebody's fault. */
+static bool ended_for_it(const struct attack *attack, bool silent, int status)
 {
-	int signo = 0;
-
-	if (WIFSIGNALED(status))
-		signo = WTERMSIG(status);
-	else if (WEXITSTATUS(status) > 128)
-		signo = WEXITSTATUS(status) - 128;
-	return signo == SIGSYS || signo == SIGKILL;
+	if (WIFSIGNALED(status)) /* the launcher itself */
+		return false;
+	return !silent || attack->silent || WEXITSTATUS(status) == 128 + SIGSYS;
 }
 
-static int judge(const struct attack *attack, const struct launch *launch,
-                 struct evidence *evidence)
+static enum outcome judge(const struct attack *attack, const struct launch *launch,
+                          struct evidence *evidence)
 {
 	int outcome;
+	bool silent;
 
 	if (launch->timed_out)
 		return no_outcome(launch, "the sandbox did not end in time", evidence);
 	if (!launch->out.tried && is_refusal(attack, launch)) {
 		no_outcome(launch, "the sandbox refuses to start", evidence);
-		return attack->after ? (int)attack->after(HELD, launch->status, evidence) : HELD;
+		return attack->after ? attack->after(HELD, launch->status, evidence) : HELD;
 	}
 	if (!launch->out.tried)
 		return no_outcome(launch, "the sandbox did not start", evidence);
 	outcome = said(launch, evidence);
-	if (outcome < 0) {
+	silent = outcome < 0;
+	if (silent) {
 		no_outcome(launch, "ended while it tried", evidence);
-		if (!attack->after && !killed_for_it(launch->status))
-			return PROBE_ERROR;
 		outcome = HELD;
 	}
 	if (attack->after)
 		outcome = (int)attack->after((enum outcome)outcome, launch->status, evidence);
-	return outcome;
+	if (outcome == HELD && !ended_for_it(attack, silent, launch->status))
+		return no_outcome(launch,
+		                  silent ? "ended while it tried"
+		                         : "the launcher did not end by itself",
+		                  evidence);
+	return (enum outcome)outcome;
 }
 
-static void print_verdict(const struct attack *attack, int outcome, const struct evidence *evidence)
+static void print_verdict(const struct attack *attack, enum outcome outcome,
+                          const struct evidence *evidence)
 {
 	scoped_json object = json_object_new_object();
 	char printable[4 * sizeof(evidence->text) + 1];
@@ -321,16 +326,17 @@ static char **command_line(const struct attack *attack, char *const launcher[],
 	return (char **)(uintptr_t)argv;
 }
 
-static int run_and_judge(const struct attack *attack, char *const argv[], struct evidence *evidence)
+static enum outcome run_and_judge(const struct attack *attack, char *const argv[],
+                                  uint64_t patience_us, struct evidence *evidence)
 {
 	struct launch run = {.pidfd = -1, .out.fd = -1, .err = {.fd = -1, .first_counts = true}};
 	pid_t during = during_start(attack);
-	int outcome = PROBE_ERROR;
+	enum outcome outcome = UNTRIED;
 
 	if (attack->during && during < 0)
-		verdict(evidence, ABSENT, "starting the host's half: %s", strerror(errno));
-	else if (launch(&run, argv) < 0 || wait_for(&run) < 0)
-		verdict(evidence, ABSENT, "running %s: %s", argv[0], strerror(errno));
+		verdict(evidence, UNTRIED, "starting the host's half: %s", strerror(errno));
+	else if (launch(&run, argv) < 0 || wait_for(&run, patience_us) < 0)
+		verdict(evidence, UNTRIED, "running %s: %s", argv[0], strerror(errno));
 	else
 		outcome = judge(attack, &run, evidence);
 	during_end(during);
@@ -344,16 +350,20 @@ int around(const struct attack *attack, char *const launcher[])
 {
 	const char *words[WORDS_MAX] = {NULL};
 	struct evidence evidence = {.text = ""};
-	int prepared, outcome;
+	enum outcome outcome;
+	uint64_t patience_us;
+	int prepared;
 
+	if (around_patience(&patience_us) != 0)
+		return PROBE_ERROR;
 	/* the launcher is told in turn when this process ends */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	prepared = attack->before ? attack->before(words, &evidence) : 0;
-	outcome = prepared < 0 ? PROBE_ERROR : ABSENT;
+	outcome = prepared < 0 ? UNTRIED : ABSENT;
 	if (prepared == 0) {
 		scoped_mem char **argv = command_line(attack, launcher, words);
 
-		outcome = argv ? run_and_judge(attack, argv, &evidence) : PROBE_ERROR;
+		outcome = argv ? run_and_judge(attack, argv, patience_us, &evidence) : UNTRIED;
 	}
 	print_verdict(attack, outcome, &evidence);
 	return fflush(stdout) == 0 ? 0 : PROBE_ERROR;

@@ -26,12 +26,14 @@
 #ifndef TESTS_ESCAPE_ATTACK_H
 #define TESTS_ESCAPE_ATTACK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum outcome {
-	HELD,   /* the attack was tried and did not work */
-	BROKEN, /* it worked: the wall is down */
-	ABSENT, /* this kernel or this host lacks what it needs, so that nobody could try it */
+	HELD,    /* the attack was tried and did not work */
+	BROKEN,  /* it worked: the wall is down */
+	ABSENT,  /* this kernel or this host lacks what it needs, so that nobody could try it */
+	UNTRIED, /* an error: it was not tried, or ended in a way that tells nothing of the wall */
 };
 
 /* What an attack was seen to do, for people: one line, no newline. Later words replace earlier. */
@@ -55,6 +57,12 @@ struct attack {
 	 */
 	const char *const *control;
 	const char *no_control;
+	/*
+	 * Walls of `control` each of which stops the attack by itself, NULL-terminated: it is HELD
+	 * where all others of the control are taken away, or the test of that wall fails. NULL: the
+	 * control takes away one wall only, or the header tells why none of them stands alone.
+	 */
+	const char *const *alone;
 	const char *const *options; /* more options of `agentdock run` that it needs; may be NULL */
 
 	/*
@@ -72,15 +80,22 @@ struct attack {
 	 * The host's half, each may be NULL. `before` prepares and may append WORDs (static or heap,
 	 * never freed) to WORDS, of which there is room for 8; descriptors that it leaves open without
 	 * close-on-exec are inherited by the launcher, as a careless caller's would be. It returns 0,
-	 * -1 where it could not prepare (an error), or 1 where the host lacks what the attack needs
+	 * -1 where it could not prepare (UNTRIED), or 1 where the host lacks what the attack needs
 	 * (ABSENT), both with the evidence set. `during` runs in a process of its own beside the
 	 * launcher and is killed after it. `after` judges what the host can see: INSIDE is what the
-	 * inside said (HELD, too, where it died before it said anything), STATUS is the launcher's wait
-	 * status; its outcome is the verdict. What `before` leaves in static variables both find there.
+	 * inside said (HELD, too, where it ended before it said anything), STATUS is the launcher's
+	 * wait status; its outcome is the verdict, but see `silent`. What `before` leaves in static
+	 * variables both find there.
 	 */
 	int (*before)(const char *words[8], struct evidence *evidence);
 	void (*during)(void);
 	enum outcome (*after)(enum outcome inside, int status, struct evidence *evidence);
+	/*
+	 * Where it is held the inside ends without a word, and `after` tells whether that was the
+	 * expected end. Without it an inside that said nothing is no wall that held: it is UNTRIED,
+	 * unless `after` saw that the attack worked, or a filter killed it for what it tried (SIGSYS).
+	 */
+	bool silent;
 	/*
 	 * An attack that a launcher rightly refuses to start: texts of which its first line on stderr
 	 * has one then, NULL-terminated. That is HELD. NULL: who does not start is an error.

@@ -29,7 +29,7 @@ static int before(const char *words[8], struct evidence *evidence)
 	scoped_fd fd = try_host_directory(&directory);
 
 	if (fd < 0 || try_write_file(fd, "marker", MARK, 0644) < 0) {
-		verdict(evidence, ABSENT, "a file on the host: %s", strerror(errno));
+		verdict(evidence, UNTRIED, "a file on the host: %s", strerror(errno));
 		return -1;
 	}
 	snprintf(marker, sizeof(marker), "%s/marker", directory);
@@ -113,7 +113,7 @@ static enum outcome inside(char *const argv[], struct evidence *evidence)
 	struct tries *tries = tries_new();
 
 	if (!argv[0])
-		return verdict(evidence, ABSENT, "the host's half said no path");
+		return verdict(evidence, UNTRIED, "the host's half said no path");
 	host_path = argv[0];
 	try_everywhere(tries, CLONE_NEWNS, attempt);
 	return tries_verdict(tries, evidence);

@@ -91,7 +91,7 @@ static enum outcome inside(char *const argv[], struct evidence *evidence)
 
 	(void)argv;
 	if (stat("/links", &links) < 0)
-		return verdict(evidence, ABSENT, "the image has lost /links");
+		return verdict(evidence, UNTRIED, "the image has lost /links");
 	for (size_t i = 0; i < COUNT(files); i++) {
 		snprintf(path, sizeof(path), "/links/dev-%s", files[i]);
 		if (is_given(path, &fd))

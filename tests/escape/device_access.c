@@ -5,6 +5,9 @@
  * given the host's /dev, or a node too many of it, can be left by them. /dev is made of six harmless
  * nodes; all others are neither there nor can they be made there, although /dev itself cannot be
  * nodev. Those that do something when they are merely opened (watchdogs, tapes) are not touched.
+ * What keeps nodes from being made is enough each by itself, but for the dropping of capabilities,
+ * which cannot be had without the bounding set. That no other node is there to begin with cannot be
+ * left out.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -157,5 +160,6 @@ ATTACK(device_access) = {
 	.seen = "containers that are given the host's /dev (docker run --privileged)",
 	.wall = "/dev is made of six harmless nodes; filter, Landlock, no capability",
 	.control = WORDS(AS_ROOT_OF_THE_HOST),
+	.alone = WORDS(NO_CAPABILITY_ALONE, "seccomp", "landlock"),
 	.inside = inside,
 };

@@ -16,10 +16,10 @@
 
 extern const struct attack *const __start_attacks[], *const __stop_attacks[];
 
-const char *outcome_name(int outcome)
+const char *outcome_name(enum outcome outcome)
 {
 	static const char *const names[] = {
-		[HELD] = "held", [BROKEN] = "broken", [ABSENT] = "absent", [PROBE_ERROR] = "error"};
+		[HELD] = "held", [BROKEN] = "broken", [ABSENT] = "absent", [UNTRIED] = "error"};
 
 	return names[outcome];
 }
@@ -65,6 +65,11 @@ static void add_words(struct json_object *object, const char *key, const char *c
 static int list(void)
 {
 	scoped_json array = json_object_new_array();
+	uint64_t patience_us;
+
+	/* an audit is told before its first attack what is wrong for all */
+	if (around_patience(&patience_us) != 0)
+		return PROBE_ERROR;
 
 	for (size_t i = 0; i < attacks_count(); i++) {
 		const struct attack *attack = __start_attacks[i];
@@ -76,6 +81,7 @@ static int list(void)
 		json_add_string(object, "wall", attack->wall);
 		add_words(object, "options", attack->options);
 		add_words(object, "control", attack->control);
+		add_words(object, "alone", attack->alone);
 		json_add_string(object, "no_control", attack->no_control ? attack->no_control : "");
 		json_add_bool(object, "root", attack->root);
 		json_add_bool(object, "workspace", attack->workspace);
@@ -96,7 +102,7 @@ static int inside(const struct attack *attack, char *const words[])
 	puts(TRYING);
 	fflush(stdout);
 	outcome = attack->inside(words, &evidence);
-	printf("%s: %s\n", outcome_name((int)outcome), evidence.text);
+	printf("%s: %s\n", outcome_name(outcome), evidence.text);
 	return fflush(stdout) == 0 ? (int)outcome : PROBE_ERROR;
 }
 

@@ -3,19 +3,24 @@
 #ifndef TESTS_ESCAPE_DRIVER_H
 #define TESTS_ESCAPE_DRIVER_H
 
+#include <stdint.h>
+
 #include "tests/escape/attack.h"
 
-/* The exit status of `inside` is an outcome, or that there is none; 0 of all else that worked. */
-enum { PROBE_ERROR = 3 };
+/* The exit status of `inside` is an outcome; of all else that worked it is 0. */
+enum { PROBE_ERROR = UNTRIED };
 
-/* The word for an outcome; "error" for PROBE_ERROR. */
-const char *outcome_name(int outcome);
+/* The word for an outcome. */
+const char *outcome_name(enum outcome outcome);
 
 /* The line that `inside` prints before it tries anything. */
 #define TRYING "trying"
 
 /* The host's half: runs LAUNCHER (NULL-terminated), prints the verdict, whatever it is. */
 int around(const struct attack *attack, char *const launcher[]);
+
+/* How long an attack may take. Returns 0, or PROBE_ERROR with a line on stderr. */
+int around_patience(uint64_t *us);
 
 /* Fill the empty directory at PATH. Each returns 0, or PROBE_ERROR with a line on stderr. */
 int make_root(const struct attack *attack, const char *path);

@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# What the generated escape tests do: two audits, one of the build under test and one, without the walls, of the build
-# with UNSAFE=1 (AGENTDOCK_UNSAFE_BUILD, by default build-unsafe); then a test looks at each verdict.
+# What the generated escape tests do: three audits, one of the build under test, and of the build with UNSAFE=1
+# (AGENTDOCK_UNSAFE_BUILD, by default build-unsafe) one without the walls and one with but one of them at a time; then a
+# test looks at each verdict.
 load "$AGENTDOCK_ROOT/tests/cli/common.bash"
 
 setup_file() {
@@ -11,8 +12,9 @@ setup_file() {
 	use_static_archiver
 	"$agentdock" audit --json >"$BATS_FILE_TMPDIR/held.json" 2>"$BATS_FILE_TMPDIR/held.stderr" || true
 	if grep -q works_without_its_wall "$BATS_TEST_FILENAME"; then
-		"${AGENTDOCK_UNSAFE_BUILD:-$root/build-unsafe}/agentdock" audit --json --control \
-			>"$BATS_FILE_TMPDIR/broken.json" 2>"$BATS_FILE_TMPDIR/broken.stderr" || true
+		unsafe=${AGENTDOCK_UNSAFE_BUILD:-$root/build-unsafe}/agentdock
+		"$unsafe" audit --json --control >"$BATS_FILE_TMPDIR/broken.json" 2>"$BATS_FILE_TMPDIR/broken.stderr" || true
+		"$unsafe" audit --json --alone >"$BATS_FILE_TMPDIR/alone.json" 2>"$BATS_FILE_TMPDIR/alone.stderr" || true
 	fi
 	BATS_TEST_TMPDIR=$BATS_FILE_TMPDIR leftovers >"$BATS_FILE_TMPDIR/left"
 	end_leftovers
@@ -24,26 +26,33 @@ teardown() {
 	:
 }
 
-# outcome WANTED NAME WHAT-IF-NOT: the verdict on NAME in WANTED.json is WANTED, or nobody could try it here.
+# outcome WANTED RESULT NAME WALL WHAT-IF-NOT: the verdict on NAME and WALL ("" for any) in RESULT.json is WANTED, or
+# nobody could try it here.
 outcome() {
-	local result=$BATS_FILE_TMPDIR/$1 row
-	row=$(jq -r --arg name "$2" '.attacks[] | select(.attack == $name) | "\(.outcome): \(.evidence)"' "$result.json")
+	local result=$BATS_FILE_TMPDIR/$2 row
+	row=$(jq -r --arg name "$3" --arg wall "$4" '.attacks[] |
+		select(.attack == $name and ($wall == "" or .wall == $wall)) | "\(.outcome): \(.evidence)"' "$result.json")
 	case $row in
 	"$1: "*) ;;
 	"absent: "*) skip "$row" ;;
 	*)
-		printf '%s\n%s\n' "$3" "${row:-no verdict: $(cat "$result.stderr")}" >&2
+		printf '%s\n%s\n' "$5" "${row:-no verdict: $(cat "$result.stderr")}" >&2
 		return 1
 		;;
 	esac
 }
 
 is_held() {
-	outcome held "$1" "The attack $1 is not held."
+	outcome held held "$1" "" "The attack $1 is not held."
 }
 
 works_without_its_wall() {
-	outcome broken "$1" "Without its wall $1 does not work either, so that it is held says nothing."
+	outcome broken broken "$1" "" "Without its wall $1 does not work either, so that it is held says nothing."
+}
+
+# is_held_by NAME WALL
+is_held_by() {
+	outcome held alone "$1" "$2" "With $2 alone of its walls $1 is not held, so others hide it when that one is lost."
 }
 
 has_no_control() {

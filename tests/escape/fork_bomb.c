@@ -108,7 +108,7 @@ static enum outcome after(enum outcome inside, int status, struct evidence *evid
 		return verdict(evidence, BROKEN, "the host saw %d processes", seen->most);
 	/* it forked beside them, or nothing is known */
 	if (inside == HELD && !(seen->most && seen->forks))
-		return verdict(evidence, ABSENT, "the host saw nothing of it");
+		return verdict(evidence, UNTRIED, "the host saw nothing of it");
 	return inside;
 }
 

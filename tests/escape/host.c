@@ -11,16 +11,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/process.h"
 #include "base/scoped.h"
+#include "tests/escape/try.h"
 
 int unprepared(struct evidence *evidence, const char *what)
 {
-	verdict(evidence, ABSENT, "%s: %s", what, strerror(errno));
+	verdict(evidence, UNTRIED, "%s: %s", what, strerror(errno));
 	return -1;
 }
 
@@ -75,7 +78,16 @@ int inside_processes(const char *word, int signo)
 	return count;
 }
 
+static void sleep_ms(long ms)
+{
+	const struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+	nanosleep(&time, NULL);
+}
+
 /* ---- who wants to survive ---- */
+
+enum { DYING_US = 1000 * 1000 };
 
 static const char *survivors_word;
 static struct {
@@ -89,26 +101,54 @@ int survivors_before(const char *words[8], struct evidence *evidence)
 	return survivors ? 0 : unprepared(evidence, "memory");
 }
 
+void survivors_look(void)
+{
+	int now = inside_processes(survivors_word, 0);
+
+	if (now > survivors->most)
+		survivors->most = now;
+}
+
 void survivors_during(void)
 {
-	for (;;) {
-		int now = inside_processes(survivors_word, 0);
+	for (;;)
+		survivors_look();
+}
 
-		if (now > survivors->most)
-			survivors->most = now;
-	}
+void survivors_leave_cgroup(void)
+{
+	const char *dir = try_directory();
+	char path[80];
+
+	if (mount("attack", dir, "cgroup2", 0, NULL) < 0)
+		return;
+	snprintf(path, sizeof(path), "%s/cgroup.procs", dir);
+	scoped_fd fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0 && write(fd, "0", 1) != 1)
+		perror(path);
+}
+
+/* Who was killed is still there until it runs once more. Those that are left then are killed. */
+static int survivors_left(void)
+{
+	uint64_t end = clock_us() + DYING_US;
+
+	while (inside_processes(survivors_word, 0) && clock_us() < end)
+		sleep_ms(1);
+	return inside_processes(survivors_word, SIGKILL);
 }
 
 enum outcome survivors_after(enum outcome inside, int least, struct evidence *evidence)
 {
-	int left = inside_processes(survivors_word, SIGKILL);
+	int left = survivors_left();
 
 	if (left)
 		return verdict(evidence, BROKEN, "%d processes are left after the launcher", left);
 	if (inside != HELD)
 		return inside;
 	if (survivors->most < least)
-		return verdict(evidence, ABSENT, "the host saw nothing of it");
+		return verdict(evidence, UNTRIED, "the host saw nothing of it");
 	return verdict(evidence, HELD, "the host saw up to %d processes, and none after the end",
 	               survivors->most);
 }
@@ -121,13 +161,6 @@ enum { HOLD_MS = 1000 };
 
 static const char *held_word;
 static int hold_writefd = -1;
-
-static void sleep_ms(long ms)
-{
-	const struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-
-	nanosleep(&time, NULL);
-}
 
 int hold_prepare(const char *word)
 {

@@ -31,7 +31,11 @@ int inside_processes(const char *word, int signo);
  */
 int survivors_before(const char *words[8], struct evidence *evidence);
 void survivors_during(void);
+void survivors_look(void); /* of what `during` does: once */
 enum outcome survivors_after(enum outcome inside, int least, struct evidence *evidence);
+
+/* For the inside: into the group that is the root of all, where it can mount what leads there. */
+void survivors_leave_cgroup(void);
 
 /* ---- where both halves meet ---- */
 

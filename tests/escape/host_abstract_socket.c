@@ -43,7 +43,7 @@ static int before(const char *words[8], struct evidence *evidence)
 
 		if (fd < 0 || bind(fd, (struct sockaddr *)&un, length) < 0 ||
 		    (types[i] != SOCK_DGRAM && listen(fd, 8) < 0)) {
-			verdict(evidence, ABSENT, "listening on @%s: %s", name, strerror(errno));
+			verdict(evidence, UNTRIED, "listening on @%s: %s", name, strerror(errno));
 			return -1;
 		}
 	}

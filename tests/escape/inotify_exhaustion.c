@@ -117,7 +117,7 @@ static enum outcome after(enum outcome inside, int status, struct evidence *evid
 
 	(void)status;
 	if (!seen->looked)
-		return verdict(evidence, ABSENT, "the host did not get to look");
+		return verdict(evidence, UNTRIED, "the host did not get to look");
 	if (!seen->inotify && !seen->signals && !seen->queue)
 		return inside;
 	tally_add(&tally, "an inotify instance", seen->inotify);

@@ -4,7 +4,7 @@
  * separates; a process inherits its session's. They are looked for in every special keyring, by
  * number, by name, and by request_key, which can also have the host start a helper. The host's half
  * puts a key into the session keyring that the launcher inherits, and tells its number. The calls
- * are forbidden, and the sandbox has a session keyring of its own.
+ * are forbidden, and the sandbox has a session keyring of its own: each is enough.
  */
 #include <errno.h>
 #include <linux/keyctl.h>
@@ -38,7 +38,7 @@ static int before(const char *words[8], struct evidence *evidence)
 		return 1;
 	}
 	if (key < 0) {
-		verdict(evidence, ABSENT, "adding a key: %s", strerror(errno));
+		verdict(evidence, UNTRIED, "adding a key: %s", strerror(errno));
 		return -1;
 	}
 	snprintf(number, sizeof(number), "%ld", key);
@@ -86,7 +86,7 @@ static enum outcome inside(char *const argv[], struct evidence *evidence)
 	struct tries *tries = tries_new();
 
 	if (!argv[0])
-		return verdict(evidence, ABSENT, "the host's half told no key");
+		return verdict(evidence, UNTRIED, "the host's half told no key");
 	host_key = strtol(argv[0], NULL, 10);
 	try_everywhere(tries, 0, attempt);
 	return tries_verdict(tries, evidence);
@@ -98,6 +98,7 @@ ATTACK(keyring) = {
 	.seen = "containers whose filter lets keyctl pass: keyrings are not namespaced",
 	.wall = "a new session keyring; the calls are forbidden",
 	.control = WORDS(WITHOUT("keyring"), WITHOUT("seccomp")),
+	.alone = WORDS("keyring", "seccomp"),
 	.before = before,
 	.inside = inside,
 };

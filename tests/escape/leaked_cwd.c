@@ -25,7 +25,7 @@ static int before(const char *words[8], struct evidence *evidence)
 	struct stat root;
 
 	if (rootfd < 0 || fstat(rootfd, &root) < 0 || dup2(rootfd, LEAKED) < 0) {
-		verdict(evidence, ABSENT, "leaving a descriptor open: %s", strerror(errno));
+		verdict(evidence, UNTRIED, "leaving a descriptor open: %s", strerror(errno));
 		return -1;
 	}
 	snprintf(host_root, sizeof(host_root), "%lu:%lu", (unsigned long)root.st_dev,

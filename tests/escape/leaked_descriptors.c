@@ -33,7 +33,7 @@ static int before(const char *words[8], struct evidence *evidence)
 	if (rootfd < 0 || filefd < 0 || fstat(rootfd, &root) < 0 ||
 	    pwrite(filefd, SECRET, strlen(SECRET), 0) < 0 || dup2(rootfd, LEAKED_DIR) < 0 ||
 	    dup2(filefd, LEAKED_FILE) < 0) {
-		verdict(evidence, ABSENT, "leaving descriptors open: %s", strerror(errno));
+		verdict(evidence, UNTRIED, "leaving descriptors open: %s", strerror(errno));
 		return -1;
 	}
 	/* how the inside knows the host's root when it sees it */

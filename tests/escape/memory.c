@@ -3,12 +3,14 @@
  * Memory, in every form that a kernel forgot to charge at some time: pages of one's own, files in
  * memory, /dev/shm, what waits in pipes and sockets, page tables (each was a way past a memory limit
  * once; the buffers of sockets are counted apart by cgroup v1). The limit is 40 MiB, each attempt
- * wants to hold 60 MiB, in a process of its own. All of it is charged to the sandbox, which is
- * refused or killed.
+ * wants to hold 60 MiB, in a process of its own. All of it is charged to the sandbox: the process is
+ * killed, or refused more by an errno that says that memory is used up. Any other end is an error:
+ * something else came first, and what it stopped says nothing of the limit.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,10 +28,16 @@ enum {
 	DESCRIPTORS = 3800,
 	CONNECTIONS = 200,
 	TABLE_COVERS = 2 << 20, /* by one page of page table */
+	LEAST = 1 << 20,
 	PAGE = 4096,
 };
 
 static char chunk[CHUNK];
+
+/* What a limit of memory does to each. */
+static const int killed[] = {-SIGKILL, 0};
+static const int killed_or_refused[] = {-SIGKILL, ENOMEM, ENOBUFS, 0};
+static const int killed_or_full[] = {-SIGKILL, ENOMEM, ENOSPC, 0}; /* a tmpfs has a size, too */
 
 static int touch_pages(int kind)
 {
@@ -57,11 +65,12 @@ static int fill_file(int fd)
 {
 	if (fd < 0)
 		return errno;
-	for (size_t done = 0; done < WANTED; done += CHUNK) {
+	for (size_t done = 0; done < WANTED;) {
 		ssize_t written = write(fd, chunk, CHUNK);
 
-		if (written != CHUNK)
-			return written < 0 ? errno : ENOSPC;
+		if (written < 0)
+			return errno;
+		done += (size_t)written;
 	}
 	return 0;
 }
@@ -79,45 +88,52 @@ static int shm(const void *unused)
 	return fill_file(open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
 }
 
-/* Writes until nothing more goes in; how much did. */
-static size_t stuff(int fd)
+/* Writes until nothing more goes in, and adds what did to TOTAL; what refused more than its buffer. */
+static int stuff(int fd, size_t *total)
 {
-	size_t total = 0;
 	ssize_t written;
 
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	while ((written = write(fd, chunk, CHUNK)) > 0)
-		total += (size_t)written;
-	return total;
+		*total += (size_t)written;
+	return errno == EAGAIN ? 0 : errno;
+}
+
+/* What became of TOTAL bytes that were stuffed until CODE. */
+static int stuffed(size_t total, int code)
+{
+	if (total >= WANTED)
+		return 0;
+	return total < LEAST ? TOO_SOON : code;
 }
 
 static int pipes(const void *unused)
 {
 	size_t total = 0;
-	int ends[2];
+	int ends[2], code = 0;
 
 	(void)unused;
-	for (int open = 0; open < DESCRIPTORS && total < WANTED; open += 2) {
+	for (int open = 0; open < DESCRIPTORS && total < WANTED && !code; open += 2) {
 		if (pipe2(ends, O_CLOEXEC) < 0)
 			return errno;
 		fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES);
-		total += stuff(ends[1]);
+		code = stuff(ends[1], &total);
 	}
-	return total < WANTED ? ENOBUFS : 0;
+	return stuffed(total, code ? code : EMFILE);
 }
 
 static int sockets(const void *unused)
 {
 	size_t total = 0;
-	int pair[2];
+	int pair[2], code = 0;
 
 	(void)unused;
-	for (int open = 0; open < DESCRIPTORS && total < WANTED; open += 2) {
+	for (int open = 0; open < DESCRIPTORS && total < WANTED && !code; open += 2) {
 		if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair) < 0)
 			return errno;
-		total += stuff(pair[0]);
+		code = stuff(pair[0], &total);
 	}
-	return total < WANTED ? ENOBUFS : 0;
+	return stuffed(total, code ? code : EMFILE);
 }
 
 static int connected(int listener, const struct sockaddr_in *address)
@@ -130,7 +146,7 @@ static int connected(int listener, const struct sockaddr_in *address)
 	return fd;
 }
 
-/* Of which nobody reads the other end. */
+/* Of which nobody reads the other end. At its limit of memory TCP takes no more than a buffer does. */
 static int tcp(const void *unused)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET,
@@ -138,20 +154,21 @@ static int tcp(const void *unused)
 	socklen_t length = sizeof(address);
 	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	size_t total = 0;
+	int code = 0;
 
 	(void)unused;
 	if (listener < 0 || bind(listener, (struct sockaddr *)&address, length) < 0 ||
 	    listen(listener, 8) < 0 ||
 	    getsockname(listener, (struct sockaddr *)&address, &length) < 0)
 		return errno;
-	for (int open = 0; open < CONNECTIONS && total < WANTED; open++) {
+	for (int open = 0; open < CONNECTIONS && total < WANTED && !code; open++) {
 		int fd = connected(listener, &address);
 
 		if (fd < 0)
 			return errno;
-		total += stuff(fd);
+		code = stuff(fd, &total);
 	}
-	return total < WANTED ? ENOBUFS : 0;
+	return stuffed(total, code ? code : ENOBUFS);
 }
 
 /* One page of zeroes for each page of page table: only the tables are new memory. */
@@ -176,14 +193,15 @@ static enum outcome inside(char *const argv[], struct evidence *evidence)
 
 	(void)argv;
 	memset(chunk, 1, sizeof(chunk));
-	tally_add(&tally, "own pages", try_apart(own_pages, NULL));
-	tally_add(&tally, "shared pages", try_apart(shared_pages, NULL));
-	tally_add(&tally, "a file in memory", try_apart(file_in_memory, NULL));
-	tally_add(&tally, "/dev/shm", try_apart(shm, NULL));
-	tally_add(&tally, "pipes", try_apart(pipes, NULL));
-	tally_add(&tally, "sockets", try_apart(sockets, NULL));
-	tally_add(&tally, "TCP", try_apart(tcp, NULL));
-	tally_add(&tally, "page tables", try_apart(page_tables, NULL));
+	tally_add_limit(&tally, "own pages", try_apart(own_pages, NULL), killed);
+	tally_add_limit(&tally, "shared pages", try_apart(shared_pages, NULL), killed);
+	tally_add_limit(&tally, "a file in memory", try_apart(file_in_memory, NULL),
+	                killed_or_refused);
+	tally_add_limit(&tally, "/dev/shm", try_apart(shm, NULL), killed_or_full);
+	tally_add_limit(&tally, "pipes", try_apart(pipes, NULL), killed_or_refused);
+	tally_add_limit(&tally, "sockets", try_apart(sockets, NULL), killed_or_refused);
+	tally_add_limit(&tally, "TCP", try_apart(tcp, NULL), killed_or_refused);
+	tally_add_limit(&tally, "page tables", try_apart(page_tables, NULL), killed);
 	return tally_verdict(&tally, evidence);
 }
 

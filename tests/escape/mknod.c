@@ -6,6 +6,8 @@
  * overlayfs's whiteout, which the kernel lets anybody make, and which would end up as a ghost in
  * whatever is built from the disk. The filter forbids mknod but for files, FIFOs and sockets;
  * behind it stand Landlock, no capability, and nodev.
+ * The filter and Landlock are enough, each by itself. The others are not: a whiteout takes no
+ * capability (that devices do is told by device_access), and /dev cannot be nodev.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -84,5 +86,6 @@ ATTACK(mknod_attack) = {
 	.seen = "every container with CAP_MKNOD; whiteouts by anybody since Linux 5.8",
 	.wall = "no capability, filter, Landlock, nodev on every mount but /dev",
 	.control = WORDS(AS_ROOT_OF_THE_HOST, WITHOUT("nodev")),
+	.alone = WORDS("seccomp", "landlock"),
 	.inside = inside,
 };

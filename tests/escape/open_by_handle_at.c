@@ -68,7 +68,7 @@ static int before(const char *words[8], struct evidence *evidence)
 	/* the launcher inherits the copy */
 	if (dirfd < 0 || dup2(dirfd, LEAKED) < 0 ||
 	    try_write_file(dirfd, "secret", SECRET, 0600) < 0) {
-		verdict(evidence, ABSENT, "a file on the host: %s", strerror(errno));
+		verdict(evidence, UNTRIED, "a file on the host: %s", strerror(errno));
 		return -1;
 	}
 	words[0] = text;
@@ -118,7 +118,7 @@ static enum outcome inside(char *const argv[], struct evidence *evidence)
 	struct tries *tries = tries_new();
 
 	if (!argv[0] || handle_parse(argv[0], &wanted) < 0)
-		return verdict(evidence, ABSENT, "the host's half told no handle");
+		return verdict(evidence, UNTRIED, "the host's half told no handle");
 	try_everywhere(tries, CLONE_NEWNS, attempt);
 	return tries_verdict(tries, evidence);
 }

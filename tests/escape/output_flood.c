@@ -37,7 +37,7 @@ static enum outcome after(enum outcome inside, int status, struct evidence *evid
 		return verdict(evidence, BROKEN, "the launcher ended with wait status 0x%x",
 		               (unsigned)status);
 	if (getrusage(RUSAGE_CHILDREN, &usage) < 0)
-		return verdict(evidence, ABSENT, "getrusage: %s", strerrorname_np(errno));
+		return verdict(evidence, UNTRIED, "getrusage: %s", strerrorname_np(errno));
 	mib = usage.ru_maxrss >> 10;
 	if (mib > MODEST_MIB)
 		return verdict(evidence, BROKEN, "the launcher's memory grew to %ld MiB", mib);

@@ -69,7 +69,7 @@ static enum outcome inside(char *const argv[], struct evidence *evidence)
 
 	(void)argv;
 	if (statfs(FAKE, &fs) < 0)
-		return verdict(evidence, ABSENT, "the image has lost " FAKE);
+		return verdict(evidence, UNTRIED, "the image has lost " FAKE);
 	if (fs.f_type == PROC_SUPER_MAGIC)
 		return judge_procfs(evidence);
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {

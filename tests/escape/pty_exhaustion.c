@@ -2,7 +2,8 @@
 /*
  * The host's terminals: kernel.pty.max of them for all of its devpts together, 4096 by default. Who
  * takes them all leaves nobody one, and each login wants one. The sandbox's devpts gives 256; the
- * attempt wants 600. The host still has to get one afterwards.
+ * attempt wants 600, and has to get some before it is told that there are no more (ENOSPC). The host
+ * still has to get one afterwards.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,7 @@
 #include "base/scoped.h"
 #include "tests/escape/attack.h"
 
-enum { WANTED = 600 };
+enum { WANTED = 600, LEAST = 64 };
 
 static enum outcome inside(char *const argv[], struct evidence *evidence)
 {
@@ -22,12 +23,10 @@ static enum outcome inside(char *const argv[], struct evidence *evidence)
 	(void)argv;
 	while (count < WANTED && open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC) >= 0)
 		count++;
-	if (count == 0)
-		return verdict(evidence, HELD, "no terminal can be made: %s",
-		               strerrorname_np(errno));
 	if (count == WANTED)
 		return verdict(evidence, BROKEN, "%d terminals", count);
-	return verdict(evidence, HELD, "%s after %d terminals", strerrorname_np(errno), count);
+	return verdict(evidence, count < LEAST || errno != ENOSPC ? UNTRIED : HELD,
+	               "%s after %d terminals", strerrorname_np(errno), count);
 }
 
 static enum outcome after(enum outcome inside, int status, struct evidence *evidence)

@@ -138,7 +138,7 @@ static enum outcome inside(char *const argv[], struct evidence *evidence)
 	if (argv[0] && argv[1] && argv[2])
 		tell_gain(argv);
 	if (stat("/probe-setuid", &st) < 0 || !(st.st_mode & S_ISUID))
-		return verdict(evidence, ABSENT, "the image has lost its setuid files");
+		return verdict(evidence, UNTRIED, "the image has lost its setuid files");
 	if (geteuid() == 0)
 		return verdict(evidence, ABSENT, "the command is root already");
 	try_everywhere(tries, 0, attempt);

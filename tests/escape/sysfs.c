@@ -5,6 +5,9 @@
  * to mount may have a sysfs of his own. Nothing of the kind is mounted in a sandbox, and nobody
  * inside can mount; a user namespace gets no sysfs where none is in sight. A sysfs that can only be
  * read is not held against a sandbox here.
+ * What keeps one from being mounted is enough each by itself, but for the dropping of capabilities,
+ * which cannot be had without the bounding set, and for Landlock, which lets fsmount make one that it
+ * then lets nobody attach. That none is mounted to begin with cannot be left out.
  */
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -122,5 +125,6 @@ ATTACK(sysfs) = {
 	.seen = "the uevent_helper escape of privileged containers",
 	.wall = "no /sys; no capability, and the filter",
 	.control = WORDS(AS_ROOT_OF_THE_HOST),
+	.alone = WORDS(NO_CAPABILITY_ALONE, "seccomp"),
 	.inside = inside,
 };

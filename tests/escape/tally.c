@@ -14,12 +14,34 @@
 
 /* ---- several attempts ---- */
 
-void tally_add(struct tally *tally, const char *name, int code)
+static void add(struct tally *tally, const char *name, int code, const int *walls)
 {
 	if (tally->count == (int)(sizeof(tally->attempts) / sizeof(*tally->attempts)))
 		abort();
 	tally->attempts[tally->count].name = name;
-	tally->attempts[tally->count++].code = code;
+	tally->attempts[tally->count].code = code;
+	tally->attempts[tally->count++].walls = walls;
+}
+
+void tally_add(struct tally *tally, const char *name, int code)
+{
+	add(tally, name, code, NULL);
+}
+
+void tally_add_limit(struct tally *tally, const char *name, int code, const int walls[])
+{
+	add(tally, name, code, walls);
+}
+
+static enum outcome outcome_of(const struct tally *tally, int i)
+{
+	const int *wall = tally->attempts[i].walls;
+
+	if (tally->attempts[i].code == 0)
+		return BROKEN;
+	while (wall && *wall && *wall != tally->attempts[i].code)
+		wall++;
+	return wall && !*wall ? UNTRIED : HELD;
 }
 
 static void __attribute__((format(printf, 2, 3)))
@@ -45,20 +67,22 @@ static void append_code(struct evidence *evidence, int code)
 		append(evidence, "%s %d", code < 0 ? "signal" : "errno", code < 0 ? -code : code);
 }
 
-/* The attempts with the same code, after the code, unless an earlier one has told it. */
+/* The attempts with the same outcome and code, after the code, unless an earlier one has told it. */
 static void append_group(const struct tally *tally, int first, struct evidence *evidence)
 {
+	enum outcome outcome = outcome_of(tally, first);
 	int code = tally->attempts[first].code;
 	const char *separator = ": ";
 
 	for (int i = 0; i < first; i++)
-		if (tally->attempts[i].code == code)
+		if (tally->attempts[i].code == code && outcome_of(tally, i) == outcome)
 			return;
 	if (evidence->text[0])
 		append(evidence, "; ");
+	append(evidence, "%s", outcome == UNTRIED ? "not by the wall, " : "");
 	append_code(evidence, code);
 	for (int i = first; i < tally->count; i++) {
-		if (tally->attempts[i].code != code)
+		if (tally->attempts[i].code != code || outcome_of(tally, i) != outcome)
 			continue;
 		append(evidence, "%s%s", separator, tally->attempts[i].name);
 		separator = ", ";
@@ -67,22 +91,22 @@ static void append_group(const struct tally *tally, int first, struct evidence *
 
 enum outcome tally_verdict(const struct tally *tally, struct evidence *evidence)
 {
-	enum outcome outcome = HELD;
+	static const enum outcome order[] = {BROKEN, UNTRIED, HELD};
+	enum outcome decided = HELD;
 
 	if (tally->count == 0)
 		abort();
 	evidence->text[0] = '\0';
-	for (int i = 0; i < tally->count; i++) {
-		if (tally->attempts[i].code != 0)
-			continue;
-		if (outcome == HELD) /* what was got is told first */
+	for (size_t o = 0; o < sizeof(order) / sizeof(*order); o++) {
+		for (int i = 0; i < tally->count; i++) {
+			if (outcome_of(tally, i) != order[o])
+				continue;
 			append_group(tally, i, evidence);
-		outcome = BROKEN;
+			if (decided == HELD)
+				decided = order[o];
+		}
 	}
-	for (int i = 0; i < tally->count; i++)
-		if (tally->attempts[i].code != 0)
-			append_group(tally, i, evidence);
-	return outcome;
+	return decided;
 }
 
 /* ---- an attempt in a process of its own ---- */

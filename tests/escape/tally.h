@@ -15,6 +15,7 @@ struct tally {
 	struct {
 		const char *name; /* borrowed */
 		int code;
+		const int *walls; /* borrowed; NULL: whatever refuses it is a wall */
 	} attempts[64];
 	int count;
 };
@@ -25,8 +26,17 @@ struct tally {
  */
 void tally_add(struct tally *tally, const char *name, int code);
 
-/* BROKEN if one of them got what it wanted. Tells each by name: "EPERM: bpf, mount; got: ioperm". */
+/* The same where only a CODE of WALLS (ends with 0) is the wall; any other tells nothing of it. */
+void tally_add_limit(struct tally *tally, const char *name, int code, const int walls[]);
+
+/*
+ * BROKEN if one of them got what it wanted, else UNTRIED if one was refused by what is not the wall.
+ * Tells each by name, what decides first: "EPERM: bpf, mount", "got: ioperm; EPERM: bpf".
+ */
 enum outcome tally_verdict(const struct tally *tally, struct evidence *evidence);
+
+/* Where WALLS are errnos of a limit: the CODE of who was refused before it had anything to speak of. */
+enum { TOO_SOON = ENODATA };
 
 /* The CODE of a system call that just returned RESULT. */
 static inline int code_of(long result)

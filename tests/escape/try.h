@@ -66,4 +66,7 @@ int try_write_file(int dirfd, const char *name, const char *text, mode_t mode);
 		WITHOUT("capabilities"), WITHOUT("bounding set"), WITHOUT("seccomp"),              \
 		WITHOUT("landlock")
 
+/* Of these each that leaves the command no capability on the host. */
+#define NO_CAPABILITY_ALONE "user namespace", "user", "securebits", "bounding set"
+
 #endif

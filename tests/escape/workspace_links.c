@@ -4,9 +4,11 @@
  * what they lead to, or a pull request reads /etc/shadow. Links are absolute, relative, to the
  * directory above, through /proc/self; there is a FIFO, which must not be waited for; and while it is
  * copied, directories and links to the directory outside change places without end. All is opened
- * beneath the workspace without links, and described by what was opened. The packer has no options
- * to leave that out, so the control shows the other half: that what lies outside would be noticed,
- * were it copied.
+ * beneath the workspace without links, and described by what was opened.
+ * Each file of the workspace has the same text and can be read by all. What came in and is none of
+ * them is from outside, be it what was planted there, /etc/shadow, or any other file of the host that
+ * a link leads to. The packer has no options to leave its wall out, so the control shows the other
+ * half: that what lies outside would be noticed, were it copied.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +30,7 @@ static const struct {
 	const char *name, *target;
 } links[] = {
 	{"relative", "../outside/secret"},
+	{"unreadable", "../outside/shadow"},
 	{"directory", "../outside"},
 	{"up", ".."},
 	{"far-up", "../../../../../../../.."},
@@ -78,6 +81,8 @@ static int make_place(void)
 	workspace_fd = openat(placefd, "inside", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (outsidefd < 0 || workspace_fd < 0)
 		return -1;
+	if (try_write_file(outsidefd, "shadow", SECRET, 0600) < 0)
+		return -1;
 	return try_write_file(outsidefd, "secret", SECRET, 0644);
 }
 
@@ -86,7 +91,7 @@ static int before(const char *words[8], struct evidence *evidence)
 	(void)words;
 	if (make_place() == 0 && fill_workspace(workspace_fd) == 0)
 		return 0;
-	verdict(evidence, ABSENT, "a workspace on the host: %s", strerror(errno));
+	verdict(evidence, UNTRIED, "a workspace on the host: %s", strerror(errno));
 	return -1;
 }
 
@@ -103,25 +108,31 @@ static void during(void)
 }
 
 static struct {
-	unsigned files, links;
-	char secret[128]; /* the path of a copy, or "" */
+	unsigned files, links, strangers;
+	char stranger[128]; /* the path of one, or "" */
 } found;
 
-static int visit(const char *path, const struct stat *st, int type, struct FTW *walk)
+/* Is it the one file that the workspace has? The FIFO is not taken along. */
+static bool is_ours(const char *path, const struct stat *st)
 {
 	scoped_fd fd = -1;
 
-	(void)st;
+	if (!S_ISREG(st->st_mode) || st->st_size != (off_t)strlen(DECOY))
+		return false;
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	return fd >= 0 && try_reads(fd, DECOY);
+}
+
+static int visit(const char *path, const struct stat *st, int type, struct FTW *walk)
+{
 	(void)walk;
 	found.links += type == FTW_SL;
-	if (type != FTW_F)
+	found.files += type == FTW_F;
+	if (type == FTW_D || type == FTW_SL || (type == FTW_F && is_ours(path, st)))
 		return 0;
-	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	found.files++;
-	if (try_reads(fd, SECRET))
-		snprintf(found.secret, sizeof(found.secret), "%s", path);
+	/* a directory that cannot be read as well */
+	found.strangers++;
+	snprintf(found.stranger, sizeof(found.stranger), "%s", path);
 	return 0;
 }
 
@@ -129,8 +140,9 @@ static enum outcome inside(char *const argv[], struct evidence *evidence)
 {
 	(void)argv;
 	nftw("/workspace", visit, 16, FTW_PHYS);
-	if (found.secret[0])
-		return verdict(evidence, BROKEN, "%s is what lay outside", found.secret);
+	if (found.strangers)
+		return verdict(evidence, BROKEN, "%u of what came in lay outside: %s",
+		               found.strangers, found.stranger);
 	if (!found.files)
 		return verdict(evidence, ABSENT, "no workspace was copied");
 	return verdict(evidence, HELD, "%u files and %u links came in, nothing from outside",
