@@ -8,9 +8,10 @@ bats_require_minimum_version 1.5.0
 setup() {
 	root=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
 	cd "$root" || return
-	agentdock=$(realpath "${AGENTDOCK_BUILD:-build}/agentdock")
+	build=$(realpath "${AGENTDOCK_BUILD:-build}")
+	agentdock=$build/agentdock
 	# what runs inside of a sandbox is static
-	export AGENTDOCK_LIBEXEC=$root/build
+	[ "${build##*/}" != build-asan ] || export AGENTDOCK_LIBEXEC=$root/build
 	export AGENTDOCK_RUN_DIR=$BATS_TEST_TMPDIR/run
 	export AGENTDOCK_CGROUP_PARENT=agentdock-bats-missing-$$
 	cd "$BATS_TEST_TMPDIR" || return

@@ -21,12 +21,14 @@ environ() {
 	output=$(tr '\0' '\n' <environ)
 }
 
+# bats test_tags=any_kernel
 @test "the environment is exactly the standard one, to the byte" {
 	environ
 	equal "the environment" "$output" "$standard"
 	printf '%s\n' "$standard" | tr '\n' '\0' | cmp - environ
 }
 
+# bats test_tags=any_kernel
 @test "and so it is whatever the caller's is" {
 	run -0 env -i "AGENTDOCK_STATE_DIR=$AGENTDOCK_STATE_DIR" "AGENTDOCK_RUN_DIR=$AGENTDOCK_RUN_DIR" \
 		"AGENTDOCK_CGROUP_PARENT=$AGENTDOCK_CGROUP_PARENT" "$agentdock" run -- env
@@ -46,6 +48,7 @@ environ() {
 	finish one
 }
 
+# bats test_tags=any_kernel
 @test "--env adds, replaces, takes from the caller; the last one counts" {
 	environ -e NODE_ENV=test -e EMPTY= -e HOME=/tmp -e NODE_ENV=ci --env=WORDS="a  b=c"
 	equal "the environment" "$output" "CI=true
@@ -63,6 +66,7 @@ BUILD_NUMBER=17"
 	printf 'one\ntwo\t\xff\n' | cmp - printed
 }
 
+# bats test_tags=any_kernel
 @test "PATH, when it is set, is where the command is looked up" {
 	run -127 --separate-stderr "$agentdock" run -e PATH=/nowhere -- true
 	[[ $stderr == *"its PATH is /nowhere"* ]]
@@ -73,6 +77,7 @@ BUILD_NUMBER=17"
 	equal output "$output" mine
 }
 
+# bats test_tags=any_kernel
 @test "--env-file: comments, empty lines, CR LF, a last line without an end" {
 	printf '# a comment\n\nA=1\r\nB=two words # no comment\nC="kept as it is"\nHOST_VALUE\nA=3\nD=' >job.env
 	HOST_VALUE=taken environ --env-file job.env
@@ -179,6 +184,7 @@ print(*sorted(found), "searched" if read > 2000 else f"only {read} files", sep="
 	holds thief.json '.descriptors | keys - ["3"] == ["0","1","2"]'
 }
 
+# bats test_tags=any_kernel
 @test "the caller's directory is not where the command starts, and not to be reached from there" {
 	mkdir -p here
 	touch here/mark
@@ -191,6 +197,7 @@ bin boot dev etc home lib lib64 media mnt opt proc root run sbin srv sys tmp usr
 	equal "the mark" "$output" ""
 }
 
+# bats test_tags=any_kernel
 @test "stdin: nothing unless it is given; then the file's bytes, or the caller's" {
 	inside -- sh -c 'readlink /proc/self/fd/0; wc -c' <<<"the caller's"
 	equal "no stdin" "$output" $'/dev/null\n0'
