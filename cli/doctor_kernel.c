@@ -342,7 +342,7 @@ static void look_disk(struct doctor *doctor, struct finding *finding)
 
 	if (doctor->scratchfd < 0)
 		finding_untried(finding, "no scratch file system");
-	else if (disk_create(doctor->scratchfd, &limits, SCRATCH_HOST_ID, NULL, &doctor->disk, &e) < 0)
+	else if (disk_create(doctor->scratchfd, &limits, SCRATCH_HOST_ID, &doctor->disk, &e) < 0)
 		finding_error(finding, FINDING_MISSING,
 		              "apt-get install e2fsprogs; modprobe loop; or run with "
 		              "--disk-backing tmpfs",

@@ -69,11 +69,11 @@ static int check_limits(const struct disk_limits *limits, struct err *e)
 }
 
 static int create_image(int statefd, int controlfd, const struct disk_limits *limits,
-                        const struct disk_patience *patience, struct disk *disk, struct err *e)
+                        struct disk *disk, struct err *e)
 {
 	disk->backing = DISK_IMAGE;
 	disk->imagefd = disk_image_create(statefd, controlfd, limits->bytes, limits->inodes,
-	                                  patience, &disk->mountfd, e);
+	                                  &disk->mountfd, e);
 	return disk->imagefd;
 }
 
@@ -114,8 +114,8 @@ static int create_tmpfs(const struct disk_limits *limits, struct disk *disk, str
 	return disk_furnish(disk->mountfd, e);
 }
 
-static int create_backing(int statefd, const struct disk_limits *limits,
-                          const struct disk_patience *patience, struct disk *disk, struct err *e)
+static int create_backing(int statefd, const struct disk_limits *limits, struct disk *disk,
+                          struct err *e)
 {
 	scoped_fd controlfd = -1;
 
@@ -125,7 +125,7 @@ static int create_backing(int statefd, const struct disk_limits *limits,
 	if (controlfd == -ENODEV && limits->backing == DISK_AUTO)
 		return create_tmpfs(limits, disk, e);
 	TRY(controlfd);
-	return create_image(statefd, controlfd, limits, patience, disk, e);
+	return create_image(statefd, controlfd, limits, disk, e);
 }
 
 /* upper/ becomes the guest's /. */
@@ -142,14 +142,14 @@ static int own_upper(struct disk *disk, uint32_t owner, struct err *e)
 	return 0;
 }
 
-int disk_create(int statefd, const struct disk_limits *limits, uint32_t owner,
-                const struct disk_patience *patience, struct disk *disk, struct err *e)
+int disk_create(int statefd, const struct disk_limits *limits, uint32_t owner, struct disk *disk,
+                struct err *e)
 {
 	__attribute__((cleanup(disk_release))) struct disk made;
 
 	disk_init(&made);
 	TRY(check_limits(limits, e));
-	TRY(create_backing(statefd, limits, patience, &made, e));
+	TRY(create_backing(statefd, limits, &made, e));
 	TRY(own_upper(&made, owner, e));
 	*disk = made;
 	disk_init(&made);

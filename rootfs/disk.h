@@ -45,17 +45,10 @@ int disk_templates_remove(int statefd, int *removed, struct err *e);
 
 const char *disk_backing_name(enum disk_backing backing);
 
-/* How long to wait for others who make disks: until CANCELFD (-1: none) is readable, or clock_us()
- * UNTIL_US. Who waits no longer tries his luck. */
-struct disk_patience {
-	int cancelfd;
-	uint64_t until_us;
-};
-
 /* Makes the disk. Fails before anything is made when the host has less free space than LIMITS asks
- * for (image). OWNER is the host id that owns upper/. PATIENCE may be NULL. */
-int disk_create(int statefd, const struct disk_limits *limits, uint32_t owner,
-                const struct disk_patience *patience, struct disk *disk, struct err *e);
+ * for (image). OWNER is the host id that owns upper/. */
+int disk_create(int statefd, const struct disk_limits *limits, uint32_t owner, struct disk *disk,
+                struct err *e);
 int disk_measure(const struct disk *disk, struct disk_usage *usage, struct err *e);
 
 /*

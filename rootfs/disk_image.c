@@ -21,9 +21,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <inttypes.h>
 #include <linux/loop.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,9 +50,8 @@ enum {
 	RESERVED_INODES = 10 + DISK_DIRECTORIES, /* the first are ext4's own */
 	SIZING_TRIES = 6,
 	SIZING_SLACK_BLOCKS = 8,
-	TURN_TRIES = 4000, /* a millisecond each at first, then TURN_MS */
-	TURN_MS = 16,
-	LOOP_TRIES = 64,
+	LOOP_TRIES = 64,  /* numbers from the first free one on */
+	LOOP_ROUNDS = 64, /* a millisecond, two, three, ... in between */
 	LOOP_PATH_SIZE = 32,
 };
 
@@ -79,78 +78,65 @@ int loop_control_open(struct err *e)
 		strerrordesc_np(errno));
 }
 
-static int loop_open(int controlfd, char *path, size_t size, struct err *e)
+static int loop_open(int controlfd, int number, char *path, size_t size, struct err *e)
 {
-	int number = ioctl(controlfd, LOOP_CTL_GET_FREE);
 	int fd;
 
-	if (number < 0)
-		return err_sys(e, "asking /dev/loop-control for a free loop device");
 	snprintf(path, size, "/dev/loop%d", number);
 	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0)
-		return err_sys(e, "opening %s", path);
-	return fd;
+	if (fd < 0 && errno == ENOENT && ioctl(controlfd, LOOP_CTL_ADD, number) >= 0)
+		fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	err_sys(e, "opening %s", path);
+	if (e->code != ENOENT)
+		return -e->code;
+	return err_hint(e, "the kernel has the device but /dev lacks its node: mount devtmpfs on "
+	                   "/dev, or mknod the node");
 }
 
-/* The device that the kernel called free may be taken, or on its way out, when we get to it. */
-static bool loop_lost_race(int code)
+/* The device may be taken, or on its way out, when we get to it. */
+static bool loop_is_taken(int code)
 {
-	return code == EBUSY || code == ENXIO || code == EAGAIN || code == EINTR;
+	return code == EBUSY || code == ENXIO || code == EAGAIN || code == EINTR ||
+	       code == EWOULDBLOCK;
 }
 
-/*
- * The kernel tells every caller the same free number, so many at once would mostly fail. A courtesy
- * among ourselves: who stays stopped in his turn keeps the others waiting for a while, not for ever.
- */
-static void loop_take_turn(int controlfd, const struct disk_patience *patience)
-{
-	struct pollfd cancel = {.fd = patience ? patience->cancelfd : -1, .events = POLLIN};
-
-	for (int i = 0; i < TURN_TRIES && flock(controlfd, LOCK_EX | LOCK_NB) < 0; i++) {
-		if (poll(&cancel, 1, i < TURN_MS ? 1 : TURN_MS) != 0)
-			return;
-		if (patience && patience->until_us && clock_us() > patience->until_us)
-			return;
-	}
-}
-
-static int loop_configure(int controlfd, int imagefd, char *path, size_t size, struct err *e)
+static int loop_try(int controlfd, int number, int imagefd, char *path, size_t size, struct err *e)
 {
 	const struct loop_config config = {
 		.fd = (uint32_t)imagefd,
 		.block_size = BLOCK_BYTES,
 		.info.lo_flags = LO_FLAGS_AUTOCLEAR,
 	};
+	scoped_fd loopfd = loop_open(controlfd, number, path, size, e);
 
-	for (int i = 0; i < LOOP_TRIES; i++) {
-		scoped_fd loopfd = loop_open(controlfd, path, size, e);
-
-		if (loopfd < 0 && loop_lost_race(e->code))
-			continue;
-		if (loopfd == -ENOENT)
-			return err_hint(e,
-			                "the kernel has the device but /dev lacks its node: mount "
-			                "devtmpfs on /dev, or mknod the node");
-		TRY(loopfd);
-		if (ioctl(loopfd, LOOP_CONFIGURE, &config) == 0)
-			return take_fd(&loopfd);
-		err_sys(e, "giving %s its file", path);
-		if (!loop_lost_race(e->code))
-			return -e->code;
-	}
-	return err_hint(e, "%d loop devices in a row were taken by others", LOOP_TRIES);
+	TRY(loopfd);
+	if (flock(loopfd, LOCK_EX | LOCK_NB) < 0 || ioctl(loopfd, LOOP_CONFIGURE, &config) < 0)
+		return err_sys(e, "giving %s its file", path);
+	return take_fd(&loopfd);
 }
 
-static int loop_attach(int controlfd, int imagefd, const struct disk_patience *patience, char *path,
-                       size_t size, struct err *e)
+/*
+ * The kernel tells every caller the same free number until somebody has made it his. Who finds a
+ * device locked (systemd.io, BLOCK_DEVICE_LOCKING) or taken goes on to the next number.
+ */
+static int loop_attach(int controlfd, int imagefd, char *path, size_t size, struct err *e)
 {
-	int fd;
+	for (int round = 0; round < LOOP_ROUNDS; round++) {
+		int first = ioctl(controlfd, LOOP_CTL_GET_FREE);
 
-	loop_take_turn(controlfd, patience);
-	fd = loop_configure(controlfd, imagefd, path, size, e);
-	flock(controlfd, LOCK_UN);
-	return fd;
+		if (first < 0)
+			return err_sys(e, "asking /dev/loop-control for a free loop device");
+		for (int i = 0; i < LOOP_TRIES; i++) {
+			int fd = loop_try(controlfd, first + i, imagefd, path, size, e);
+
+			if (fd >= 0 || !loop_is_taken(e->code))
+				return fd;
+		}
+		poll(NULL, 0, round + 1);
+	}
+	return err_hint(e, "%d loop devices in a row were taken by others", LOOP_TRIES);
 }
 
 /* The mount keeps the device from here on; it clears itself after the last of both. */
@@ -271,12 +257,11 @@ static int use_up_inodes(int mountfd, uint64_t allowed, struct err *e)
 }
 
 /* Mounts the new file system, makes its two directories, and tells the blocks it has to give. */
-static int furnish_template(int controlfd, int imagefd, uint64_t inodes,
-                            const struct disk_patience *patience, uint64_t *available,
+static int furnish_template(int controlfd, int imagefd, uint64_t inodes, uint64_t *available,
                             struct err *e)
 {
 	char path[LOOP_PATH_SIZE];
-	scoped_fd loopfd = loop_attach(controlfd, imagefd, patience, path, sizeof path, e);
+	scoped_fd loopfd = loop_attach(controlfd, imagefd, path, sizeof path, e);
 	scoped_fd mountfd = loopfd < 0 ? loopfd : loop_mount(path, e);
 	struct statfs fs;
 
@@ -293,7 +278,7 @@ static int furnish_template(int controlfd, int imagefd, uint64_t inodes,
 
 /* How much metadata there is, only mkfs.ext4 and the kernel know: try, measure, correct. */
 static int build_template(int disksfd, int controlfd, uint64_t bytes, uint64_t inodes,
-                          const struct disk_patience *patience, struct err *e)
+                          struct err *e)
 {
 	scoped_fd imagefd = nameless_file(disksfd, e);
 	uint64_t wanted = bytes / BLOCK_BYTES, inodes_all = inodes + RESERVED_INODES;
@@ -302,7 +287,7 @@ static int build_template(int disksfd, int controlfd, uint64_t bytes, uint64_t i
 	TRY(imagefd);
 	for (int i = 0; i < SIZING_TRIES; i++) {
 		TRY(make_filesystem(imagefd, blocks, inodes_all, e));
-		TRY(furnish_template(controlfd, imagefd, inodes, patience, &available, e));
+		TRY(furnish_template(controlfd, imagefd, inodes, &available, e));
 		if (available <= wanted && wanted - available <= SIZING_SLACK_BLOCKS)
 			return take_fd(&imagefd);
 		blocks = blocks + wanted - available;
@@ -351,8 +336,7 @@ static bool template_is_ours(int fd)
 	       strncmp(super.label, template_label, sizeof super.label) == 0;
 }
 
-static int template_open(int disksfd, int controlfd, uint64_t bytes, uint64_t inodes,
-                         const struct disk_patience *patience, struct err *e)
+static int template_open(int disksfd, int controlfd, uint64_t bytes, uint64_t inodes, struct err *e)
 {
 	char name[80];
 	scoped_fd fd = -1;
@@ -366,7 +350,7 @@ static int template_open(int disksfd, int controlfd, uint64_t bytes, uint64_t in
 		return err_sys(e, "opening the disk template %s", name);
 	if (fd >= 0 && unlinkat(disksfd, name, 0) < 0 && errno != ENOENT)
 		return err_sys(e, "removing the disk template %s, which is not whole", name);
-	made = build_template(disksfd, controlfd, bytes, inodes, patience, e);
+	made = build_template(disksfd, controlfd, bytes, inodes, e);
 	TRY(made);
 	close_fd(&fd);
 	fd = made;
@@ -440,8 +424,8 @@ static int check_free_space(int disksfd, uint64_t bytes, struct err *e)
  * then, and the template is copied to the device: its blocks are in the cache where the mount looks
  * for them, instead of being read by the device's worker while the mount waits.
  */
-int disk_image_create(int statefd, int controlfd, uint64_t bytes, uint64_t inodes,
-                      const struct disk_patience *patience, int *mountfd, struct err *e)
+int disk_image_create(int statefd, int controlfd, uint64_t bytes, uint64_t inodes, int *mountfd,
+                      struct err *e)
 {
 	char path[LOOP_PATH_SIZE];
 	scoped_fd disksfd = -1, templatefd = -1, imagefd = -1;
@@ -452,7 +436,7 @@ int disk_image_create(int statefd, int controlfd, uint64_t bytes, uint64_t inode
 	disksfd = file_open(statefd, "disks", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, e);
 	TRY(disksfd);
 	TRY(check_free_space(disksfd, bytes, e));
-	templatefd = template_open(disksfd, controlfd, bytes, inodes, patience, e);
+	templatefd = template_open(disksfd, controlfd, bytes, inodes, e);
 	TRY(templatefd);
 	if (fstat(templatefd, &st) < 0)
 		return err_sys(e, "measuring the disk template");
@@ -461,7 +445,7 @@ int disk_image_create(int statefd, int controlfd, uint64_t bytes, uint64_t inode
 	TRY(imagefd);
 	if (ftruncate(imagefd, st.st_size) < 0)
 		return err_sys(e, "sizing the sandbox's disk");
-	scoped_fd loopfd = loop_attach(controlfd, imagefd, patience, path, sizeof path, e);
+	scoped_fd loopfd = loop_attach(controlfd, imagefd, path, sizeof path, e);
 	TRY(loopfd);
 	TRY(copy_extents(templatefd, loopfd, e));
 	int mounted = loop_mount(path, e);

@@ -19,7 +19,7 @@ int loop_control_open(struct err *e);
  * A file without a name in STATE/disks with an empty file system of BYTES and INODES (furnished), a copy of the template that is made when there is none; and *MOUNTFD, its
  * detached mount by way of a loop device that goes when the mount goes. Both are the caller's.
  */
-int disk_image_create(int statefd, int controlfd, uint64_t bytes, uint64_t inodes,
-                      const struct disk_patience *patience, int *mountfd, struct err *e);
+int disk_image_create(int statefd, int controlfd, uint64_t bytes, uint64_t inodes, int *mountfd,
+                      struct err *e);
 
 #endif

@@ -38,6 +38,8 @@ struct sandbox {
 	struct report *own_report;
 	struct identity identity; /* the spec's, with user_namespace and host_base filled in */
 
+	int turns; /* the semaphore that our turn is of; -1: we have none */
+
 	/* label: the locked file RUN/sN that marks all this as ours while we live */
 	int slot;
 	int labelfd;
@@ -91,6 +93,13 @@ struct inside {
 	uint32_t row_us[REPORT_ROWS_MAX];
 };
 
+/* ---- turn.c ---- */
+
+enum { TURNS_KEY = 0x61676474 }; /* semget(2); documented for operators */
+
+/* What is left of the building is the inside's, or nothing. Once, or again. */
+void turn_give_back(struct sandbox *sandbox);
+
 /* ---- label.c: what marks a sandbox as ours; sandbox_reap goes by it ---- */
 
 /* Takes the name RUN/sN away; what it stood for has been removed. */
@@ -105,6 +114,9 @@ int reap_some(struct sandbox_host *host, int *reaped, struct err *e);
 int sandbox_highest_fd(struct sandbox *left);
 
 /* ---- supervise.c ---- */
+
+/* Whether the time to start is over, or the start is canceled: -ETIME, -ECANCELED. */
+int supervise_check(struct sandbox *sandbox, struct err *e);
 
 /* Waits for one message from the inside, while time-out and cancel are minded. As channel_receive;
  * -ETIME and -ECANCELED as well. */
@@ -159,6 +171,7 @@ int workspace_first_cause(struct sandbox *sandbox, struct err *e);
 #define OUTSIDE(name) int name(struct sandbox *sandbox, struct err *e)
 #define INSIDE(name)  int name(struct inside *in, struct err *e)
 
+OUTSIDE(take_turn);
 OUTSIDE(claim_label);
 OUTSIDE(make_cgroup);
 OUTSIDE(set_limits);

@@ -46,13 +46,9 @@ OUTSIDE(open_layers)
 OUTSIDE(make_disk)
 {
 	const struct identity *identity = &sandbox->identity;
-	const struct disk_patience patience = {
-		.cancelfd = sandbox->watch->cancelfd,
-		.until_us = sandbox->deadline_us,
-	};
 
 	TRY(disk_create(sandbox->host->store.statefd, &sandbox->spec->disk, identity->host_base,
-	                &patience, &sandbox->disk, e));
+	                &sandbox->disk, e));
 	return disk_own_workspace(&sandbox->disk, identity->host_base + identity->uid,
 	                          identity->host_base + identity->gid, e);
 }

@@ -65,6 +65,7 @@ static struct sandbox *sandbox_new(struct sandbox_host *host, const struct sandb
 		.host = host,
 		.report = report,
 		.identity = spec->identity,
+		.turns = -1,
 		.slot = -1,
 		.labelfd = -1,
 		.pid = -1,
@@ -87,6 +88,7 @@ static int end_processes(struct sandbox *sandbox, bool finished, struct err *e)
 {
 	int r = 0;
 
+	turn_give_back(sandbox);
 	process_end(&sandbox->packer, true);
 	if (sandbox->pid > 0 && !finished)
 		kill(sandbox->pid, SIGKILL);
@@ -290,9 +292,10 @@ static int build(struct sandbox *sandbox, play_score *play, struct err *e)
 	r = play(sandbox, e);
 	sandbox->started_us = clock_us();
 	report->phase_us[REPORT_START] = sandbox->started_us - sandbox->began_us;
-	/* what was unpacked before the command came is no part of this */
+	/* what was waited or unpacked before the command came is no part of this */
 	if (!sandbox->spec->command_later)
-		report->phase_us[REPORT_START] -= report->phase_us[REPORT_UNPACK];
+		report->phase_us[REPORT_START] -= report->phase_us[REPORT_QUEUE] +
+		                                  report->phase_us[REPORT_UNPACK];
 	return r;
 }
 

@@ -103,6 +103,29 @@ static int read_cancel(int cancelfd)
 	return (int)info.ssi_signo;
 }
 
+/* One that has come, if any. */
+static int check_cancel(struct sandbox *sandbox, struct err *e)
+{
+	int signo = sandbox->watch->cancelfd < 0 ? 0 : read_cancel(sandbox->watch->cancelfd);
+
+	if (!signo)
+		return 0;
+	sandbox->report->cancel_signo = signo;
+	return err_set(e, ECANCELED, "canceled while it was started");
+}
+
+static int too_late(const struct sandbox *sandbox, struct err *e)
+{
+	return err_set(e, ETIME, "not started within %llu ms; raise --start-timeout",
+	               (unsigned long long)sandbox->spec->start_timeout_ms);
+}
+
+int supervise_check(struct sandbox *sandbox, struct err *e)
+{
+	TRY(check_cancel(sandbox, e));
+	return poll_timeout(sandbox->deadline_us) == 0 ? too_late(sandbox, e) : 0;
+}
+
 int supervise_building(struct sandbox *sandbox, struct channel_message *message, int *fd,
                        struct err *e)
 {
@@ -116,20 +139,12 @@ int supervise_building(struct sandbox *sandbox, struct channel_message *message,
 
 		if (n < 0 && errno != EINTR)
 			return err_sys(e, "poll");
-		if (n > 0 && polled[1].revents) {
-			int signo = read_cancel(sandbox->watch->cancelfd);
-
-			if (signo) {
-				sandbox->report->cancel_signo = signo;
-				return err_set(e, ECANCELED, "canceled while it was started");
-			}
-		}
+		if (n > 0 && polled[1].revents)
+			TRY(check_cancel(sandbox, e));
 		if (n > 0 && polled[0].revents)
 			return channel_receive(sandbox->channelfd, message, fd, e);
 		if (n == 0)
-			return err_set(e, ETIME,
-			               "not started within %llu ms; raise --start-timeout",
-			               (unsigned long long)sandbox->spec->start_timeout_ms);
+			return too_late(sandbox, e);
 	}
 }
 

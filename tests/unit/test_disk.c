@@ -32,7 +32,7 @@ static struct disk make_disk(enum disk_backing backing, uint64_t bytes, uint64_t
 	struct disk disk;
 	struct err e;
 
-	assert_ok(disk_create(scratch.fd, &limits, 1234, NULL, &disk, &e));
+	assert_ok(disk_create(scratch.fd, &limits, 1234, &disk, &e));
 	return disk;
 }
 
@@ -158,7 +158,7 @@ static void bad_limits_are_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-		assert_int_equal(disk_create(scratch.fd, &bad[i], 0, NULL, &disk, &e), -EINVAL);
+		assert_int_equal(disk_create(scratch.fd, &bad[i], 0, &disk, &e), -EINVAL);
 }
 
 static void no_room_on_the_host(void **state)
@@ -169,7 +169,7 @@ static void no_room_on_the_host(void **state)
 	struct err e;
 
 	(void)state;
-	assert_int_equal(disk_create(scratch.fd, &limits, 0, NULL, &disk, &e), -ENOSPC);
+	assert_int_equal(disk_create(scratch.fd, &limits, 0, &disk, &e), -ENOSPC);
 	assert_text(e.text, "8.0 TiB");
 	assert_text(e.text, "lower the limit of bytes or of inodes");
 	assert_int_equal(entries_in(scratch.fd, "disks"), 0);
@@ -211,7 +211,7 @@ static pid_t start_maker(int *readyfd, bool fresh_sizes)
 			struct disk disk;
 			struct err e;
 
-			if (disk_create(scratch.fd, &limits, 0, NULL, &disk, &e) < 0 ||
+			if (disk_create(scratch.fd, &limits, 0, &disk, &e) < 0 ||
 			    write(fds[1], "x", 1) != 1)
 				_exit(1);
 			disk_release(&disk);
@@ -294,7 +294,7 @@ static void makers_at_the_same_time(void **state)
 
 			if (n == DISKS)
 				_exit(0);
-			if (disk_create(scratch.fd, &limits, 0, NULL, &disk, &e) < 0) {
+			if (disk_create(scratch.fd, &limits, 0, &disk, &e) < 0) {
 				print_error("%s\n", e.text);
 				_exit(1);
 			}

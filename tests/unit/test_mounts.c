@@ -479,7 +479,7 @@ static void run_play(struct play *play)
 	struct err e;
 
 	play->usernsfd = play->user_namespace ? make_userns() : -1;
-	assert_ok(disk_create(scratch.fd, &limits, owner, NULL, &play->disk, &e));
+	assert_ok(disk_create(scratch.fd, &limits, owner, &play->disk, &e));
 	assert_ok(disk_own_workspace(&play->disk, owner + GUEST, owner + GUEST, &e));
 	play->rootfd = overlay_create_by(play->naming, layerfds, 2, play->disk.mountfd,
 	                                 play->usernsfd, &e);

@@ -45,7 +45,7 @@ static struct disk make_disk(uint32_t owner)
 	struct disk disk;
 	struct err e;
 
-	assert_ok(disk_create(scratch.fd, &limits, owner, NULL, &disk, &e));
+	assert_ok(disk_create(scratch.fd, &limits, owner, &disk, &e));
 	return disk;
 }
 

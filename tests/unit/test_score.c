@@ -2,7 +2,8 @@
 /*
  * The score, row by row. Each half of each row is made to fail, and the builder is killed at each
  * half of each row. Every time the error must name the row, and nothing may be left: no process, no
- * cgroup, no label, no mount, no loop device, no descriptor; after a kill, the next start reaps.
+ * cgroup, no label, no mount, no loop device, no descriptor, no turn; after a kill, the next start
+ * reaps. The semaphores are of an ipc namespace of our own.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,10 +15,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ipc.h>
+#include <sys/sem.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -85,6 +90,7 @@ static int set_up(void **state)
 
 	(void)state;
 	find_archiver(archiver, sizeof archiver);
+	assert_int_equal(unshare(CLONE_NEWIPC), 0);
 	snprintf(base, sizeof base, "%.20s/agentdock-score-XXXXXX", scratch ? scratch : "/tmp");
 	assert_non_null(mkdtemp(base));
 	snprintf(state_dir, sizeof state_dir, "%s/state", base);
@@ -124,13 +130,13 @@ static int tear_down(void **state)
 
 /* ---- a run that uses every row ---- */
 
-/* At once, or prepared and then run. */
-static int run(struct report *report, bool prepared)
+/* At once, or prepared and then run; with CANCELFD and START_MS to start in where they matter. */
+static int run_within(struct report *report, bool prepared, int cancelfd, uint64_t start_ms)
 {
 	char *argv[] = {(char[]){"/bin/sh"}, (char[]){"-c"},
 	                (char[]){"read line <file && echo \"$line\""}, NULL};
 	char *envp[] = {(char[]){"PATH=/bin"}, NULL};
-	struct sandbox_watch watch = {.livefds = {-1, -1}, .cancelfd = -1};
+	struct sandbox_watch watch = {.livefds = {-1, -1}, .cancelfd = cancelfd};
 	const struct sandbox_command command = {argv, envp, "/workspace"};
 	struct sandbox *sandbox;
 	struct sandbox_spec spec;
@@ -145,6 +151,8 @@ static int run(struct report *report, bool prepared)
 	spec.disk.inodes = 1000;
 	spec.tmpfs[0] = (struct tmpfs_mount){.path = "/scratch", .size_bytes = 1 << 20};
 	spec.tmpfs_count = 1;
+	if (start_ms)
+		spec.start_timeout_ms = start_ms;
 	if (!prepared)
 		return sandbox_run(&host, &spec, &watch, report, NULL, &e);
 	*report = (struct report){.reason = REPORT_INTERNAL};
@@ -156,6 +164,11 @@ static int run(struct report *report, bool prepared)
 		return r;
 	}
 	return sandbox_run_prepared(sandbox, &command, &watch, report, NULL, &e);
+}
+
+static int run(struct report *report, bool prepared)
+{
+	return run_within(report, prepared, -1, 0);
 }
 
 static void runs_well(bool prepared)
@@ -242,8 +255,21 @@ static int loops_left(void)
 	return count;
 }
 
+static int turns_to_have(void)
+{
+	return 2 * (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+/* Which others would have to wait for. */
+static int turns_taken(void)
+{
+	int id = semget(TURNS_KEY, 1, 0600);
+
+	return id < 0 ? 0 : turns_to_have() - semctl(id, 0, GETVAL);
+}
+
 struct left {
-	int descriptors, mounts, groups, labels, loops;
+	int descriptors, mounts, groups, labels, loops, turns;
 };
 
 static struct left look(void)
@@ -254,6 +280,7 @@ static struct left look(void)
 		.groups = groups_left(),
 		.labels = entries_of(run_dir, false),
 		.loops = loops_left(),
+		.turns = turns_taken(),
 	};
 }
 
@@ -269,10 +296,12 @@ static void assert_nothing_left(const struct left *before, const char *when)
 		poll(NULL, 0, 10);
 	}
 	if (memcmp(&now, before, sizeof now) != 0)
-		fail_msg("%s left: %+d descriptors, %+d mounts, %+d cgroups, %+d labels, %+d loops",
-		         when, now.descriptors - before->descriptors, now.mounts - before->mounts,
-		         now.groups - before->groups, now.labels - before->labels,
-		         now.loops - before->loops);
+		fail_msg(
+			"%s left: %+d descriptors, %+d mounts, %+d cgroups, %+d labels, %+d loops, "
+			"%+d turns",
+			when, now.descriptors - before->descriptors, now.mounts - before->mounts,
+			now.groups - before->groups, now.labels - before->labels,
+			now.loops - before->loops, now.turns - before->turns);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	assert_int_equal(errno, ECHILD);
 }
@@ -470,6 +499,64 @@ static void the_next_start_reaps(void **state)
 	assert_nothing_left(&before, "the next start");
 }
 
+/* ---- turns ---- */
+
+static void take_turns(int by)
+{
+	struct sembuf operation = {.sem_op = (short)by};
+
+	assert_int_equal(semop(semget(TURNS_KEY, 1, 0600), &operation, 1), 0);
+}
+
+static void who_waits_for_a_turn_can_be_canceled_or_too_late(void **state)
+{
+	struct left before;
+	struct report report;
+	sigset_t signals;
+	int cancelfd;
+
+	(void)state;
+	runs_well(false); /* there are turns from now on */
+	before = look();
+	take_turns(-turns_to_have());
+
+	assert_int_equal(run_within(&report, false, -1, 50), -ETIME);
+	assert_int_equal(report.reason, REPORT_INTERNAL);
+	assert_non_null(strstr(report.error.text, "turn: not started within 50 ms"));
+	report_release(&report);
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	cancelfd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	kill(getpid(), SIGUSR1);
+	assert_int_equal(run_within(&report, false, cancelfd, 0), -ECANCELED);
+	assert_int_equal(report.reason, REPORT_CANCELED);
+	assert_int_equal(report.cancel_signo, SIGUSR1);
+	report_release(&report);
+	close(cancelfd);
+
+	take_turns(turns_to_have());
+	assert_nothing_left(&before, "waiting for a turn");
+}
+
+/* Of one who died before it had turns to give, or all of whose holders are stopped. */
+static void turns_that_nobody_gives_back_are_made_anew(void **state)
+{
+	int id = semget(TURNS_KEY, 1, 0600), anew;
+
+	(void)state;
+	assert_int_equal(semctl(id, 0, IPC_RMID), 0);
+	assert_int_equal(turns_taken(), 0);
+	id = semget(TURNS_KEY, 1, IPC_CREAT | 0600);
+	assert_int_equal(turns_taken(), turns_to_have());
+	runs_well(false); /* after it has waited in vain */
+	runs_well(false);
+	anew = semget(TURNS_KEY, 1, 0600);
+	assert_int_not_equal(anew, id);
+	assert_int_equal(turns_taken(), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -479,6 +566,8 @@ int main(void)
 		cmocka_unit_test(a_prepared_one_may_be_torn_down_or_told_what_is_not_there),
 		cmocka_unit_test(prepared_ones_share_nothing),
 		cmocka_unit_test(the_next_start_reaps),
+		cmocka_unit_test(who_waits_for_a_turn_can_be_canceled_or_too_late),
+		cmocka_unit_test(turns_that_nobody_gives_back_are_made_anew),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
