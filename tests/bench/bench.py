@@ -7,6 +7,7 @@ bench.py [--rounds N] [--quick]      measures, writes build/bench.json, docs/per
 bench.py --render                    only the last two, from the build/bench.json that is there
 """
 import argparse
+import glob
 import json
 import os
 import platform
@@ -27,7 +28,8 @@ DOC = os.path.join(ROOT, "docs/performance.md")
 PLOT = os.path.join(ROOT, "docs/performance.svg")
 AGENTDOCK = os.path.join(BUILD, "agentdock")
 SPAWN = os.path.join(WORK, "spawn")
-OWN = {"AGENTDOCK_STATE_DIR": STATE, "AGENTDOCK_RUN_DIR": "/run/agentdock-bench",
+# RUN is on a tmpfs, as /run is wherever systemd is
+OWN = {"AGENTDOCK_STATE_DIR": STATE, "AGENTDOCK_RUN_DIR": "/dev/shm/agentdock-bench",
        "AGENTDOCK_CGROUP_PARENT": "agentdock-bench", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 ID_BASE, IDS, USER = 1879048192, 65536, 10001
 TARGETS = {"floor": ("at most", 1.3), "crun": ("at most", 0.55), "runc": ("at most", 0.17), "bubblewrap": ("at most", 0.95)}
@@ -116,11 +118,13 @@ def filter_program():
 
 def contenders():
     lower, floor = layer(), os.path.join(WORK, "floor")
+    [template] = glob.glob(os.path.join(STATE, "disks/ext4-*.img"))
     run = [AGENTDOCK, "run", "-q"]
     found = [("agentdock", "host", [*run, "--", "/bin/true"]),
              ("agentdock, disk in memory", "host", [*run, "--disk-backing", "tmpfs", "--", "/bin/true"]),
              ("floor", "host", [floor, lower, "/bin/true"]),
-             ("floor, /proc covered", "host", [floor, "-m", lower, "/bin/true"])]
+             ("floor, /proc covered", "host", [floor, "-m", lower, "/bin/true"]),
+             ("floor, and a limited disk", "host", [floor, "-m", "-d", template, lower, "/bin/true"])]
     bundle = os.path.join(WORK, "oci")
     os.makedirs(bundle, exist_ok=True)
     with open(os.path.join(bundle, "config.json"), "w", encoding="ascii") as file:
@@ -226,7 +230,7 @@ def measure_library(rounds, *how):
 def measure_at_once(counts):
     result = []
     for count in counts:
-        total = max(100, 2 * count)
+        total = max(400, 2 * count)
         say(f"bench: {total} sandboxes, {count} at once")
         rows = spawn(contenders()[:1], "-r", str(total), "-j", str(count))
         wall = rows.pop()[1]

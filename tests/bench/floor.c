@@ -2,12 +2,13 @@
 /*
  * The kernel's floor: a sandbox of bare system calls, for `make bench` to measure others against.
  *
- *	floor [-m] LAYER PROGRAM
+ *	floor [-m] [-d TEMPLATE] LAYER PROGRAM
  *
  * It makes what a launcher of this kind cannot do without: limited cgroups; user, mount, pid,
  * network, ipc, uts and cgroup namespaces; an overlay of LAYER (idmapped) and a tmpfs; /proc, /dev,
  * devpts, shm, mqueue; loopback; pivot_root; a user without capabilities; no_new_privs; the default
- * filter; exec; wait; removal. With -m it covers the paths of /proc that AgentDock covers, too. It
+ * filter; exec; wait; removal. With -m it covers the paths of /proc that AgentDock covers, too; with -d
+ * the overlay lies on a copy of TEMPLATE, an ext4 that limits bytes and inodes, as AgentDock's. It
  * checks nothing twice, cleans nothing up after a failure, keeps no output, and has no pid 1 of its
  * own: it is no product, it says what the kernel takes for these calls.
  *
@@ -22,6 +23,7 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/futex.h>
+#include <linux/loop.h>
 #include <linux/mount.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
@@ -251,6 +253,45 @@ static void make_dev(void)
 		must(mkdirat(devfd, directories[i], 0755), directories[i]);
 }
 
+/* A copy of TEMPLATE, which has all that make_disk makes, on a loop device: AgentDock's way. */
+static int make_disk_of(const char *template)
+{
+	static const char *const flags[] = {"noinit_itable", "nobarrier", "noauto_da_alloc"};
+	struct loop_config config = {.block_size = 4096, .info.lo_flags = LO_FLAGS_AUTOCLEAR};
+	int controlfd = must(open("/dev/loop-control", O_RDWR | O_CLOEXEC), "/dev/loop-control");
+	int templatefd = must(open(template, O_RDONLY | O_CLOEXEC), template);
+	int imagefd = must(open("/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), "/var/tmp");
+	off_t size = lseek(templatefd, 0, SEEK_END), start = 0, end;
+	char path[32];
+	int loopfd, fsfd, fd;
+
+	must(ftruncate(imagefd, size), "truncate");
+	snprintf(path, sizeof path, "/dev/loop%d",
+	         must(ioctl(controlfd, LOOP_CTL_GET_FREE), "free"));
+	loopfd = must(open(path, O_RDWR | O_CLOEXEC), path);
+	config.fd = (uint32_t)imagefd;
+	must(ioctl(loopfd, LOOP_CONFIGURE, &config), "LOOP_CONFIGURE");
+	while ((start = lseek(templatefd, start, SEEK_DATA)) >= 0) {
+		static char block[16384];
+
+		end = lseek(templatefd, start, SEEK_HOLE);
+		for (ssize_t n; start < end; start += n) {
+			n = pread(templatefd, block, sizeof block, start);
+			must((int)pwrite(loopfd, block, (size_t)n, start), "copying the template");
+		}
+	}
+	fsfd = must(fsopen("ext4", FSOPEN_CLOEXEC), "ext4");
+	set(fsfd, "source", path);
+	for (size_t i = 0; i < COUNT(flags); i++)
+		must(fsconfig(fsfd, FSCONFIG_SET_FLAG, flags[i], NULL, 0), flags[i]);
+	fd = make_mount(fsfd, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOATIME);
+	must(fchownat(fd, "upper", BASE, BASE, 0), "upper");
+	must(fchownat(fd, "upper/workspace", BASE + USER, BASE + USER, 0), "upper/workspace");
+	close(loopfd);
+	close(controlfd);
+	return fd;
+}
+
 static int make_disk(void)
 {
 	static const char *options[][2] = {
@@ -284,6 +325,15 @@ static int stack_overlay(int layerfd, int diskfd, int usernsfd)
 	return make_mount(fsfd, 0);
 }
 
+static bool cover(const char *source, const char *path)
+{
+	if (mount(source, path, NULL, MS_BIND, NULL) == 0)
+		return true;
+	if (errno != ENOENT)
+		die(path);
+	return false;
+}
+
 /* Those of runtime-spec that most kernels have, and what AgentDock adds to them. */
 static void cover_proc(void)
 {
@@ -295,41 +345,24 @@ static void cover_proc(void)
 		"pagetypeinfo", "iomem",      "ioports",     "modules",     "mtrr",
 		"cmdline",
 	};
-	static const char *const directories[] = {"acpi", "bus", "driver", "fs", "irq", "scsi"};
+	static const char *const directories[] = {"acpi", "driver", "fs", "irq", "scsi"};
 	static const char *options[][2] = {{"nr_inodes", "1"}, {"mode", "0555"}, {NULL, NULL}};
 	int procfd = must(openat(rootfd, "proc", O_PATH | O_CLOEXEC), "proc");
 	int emptyfd = mount_of("tmpfs", options, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID);
 	struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
 	static const char *const write_protected[] = {"sys", "sysrq-trigger"};
 
-	for (size_t i = 0; i < COUNT(files); i++) {
-		int fd = must(open_tree(devfd, "null", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC),
-		              "null");
-
-		if (move_mount(fd, "", procfd, files[i], MOVE_MOUNT_F_EMPTY_PATH) < 0 &&
-		    errno != ENOENT)
-			die(files[i]);
-		close(fd);
-	}
-	for (size_t i = 0; i < COUNT(directories); i++) {
-		int fd = must(
-			open_tree(emptyfd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH),
-			"empty");
-
-		if (move_mount(fd, "", procfd, directories[i], MOVE_MOUNT_F_EMPTY_PATH) < 0 &&
-		    errno != ENOENT)
-			die(directories[i]);
-		close(fd);
-	}
-	for (size_t i = 0; i < COUNT(write_protected); i++) {
-		int fd = open_tree(procfd, write_protected[i], OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-
-		if (fd < 0 && errno == ENOENT)
-			continue;
-		must(mount_setattr(fd, "", AT_EMPTY_PATH, &read_only, sizeof read_only), "ro");
-		must(move_mount(fd, "", procfd, write_protected[i], MOVE_MOUNT_F_EMPTY_PATH), "ro");
-		close(fd);
-	}
+	must(fchdir(procfd), "proc");
+	for (size_t i = 0; i < COUNT(files); i++)
+		cover("../dev/null", files[i]);
+	must(move_mount(emptyfd, "", procfd, "bus", MOVE_MOUNT_F_EMPTY_PATH), "bus");
+	for (size_t i = 0; i < COUNT(directories); i++)
+		cover("bus", directories[i]);
+	for (size_t i = 0; i < COUNT(write_protected); i++)
+		if (cover(write_protected[i], write_protected[i]))
+			must(mount_setattr(procfd, write_protected[i], 0, &read_only,
+			                   sizeof read_only),
+			     "ro");
 }
 
 /* ---- inside ---- */
@@ -451,16 +484,21 @@ int main(int argc, char *argv[])
 		.stack = (uintptr_t)child_stack,
 		.stack_size = sizeof child_stack,
 	};
-	int procfd, usernsfd, diskfd, layerfd, status, v2fd;
+	int procfd, usernsfd, diskfd, layerfd, status, v2fd, option;
+	const char *template = NULL;
 	char path[32];
 	pid_t pid;
 
-	covers_proc = argc == 4 && strcmp(argv[1], "-m") == 0;
-	if (argc - covers_proc != 3) {
-		fputs("usage: floor [-m] LAYER PROGRAM\n", stderr);
+	while ((option = getopt(argc, argv, "md:")) != -1) {
+		covers_proc |= option == 'm';
+		if (option == 'd')
+			template = optarg;
+	}
+	if (argc - optind != 2) {
+		fputs("usage: floor [-m] [-d TEMPLATE] LAYER PROGRAM\n", stderr);
 		return 125;
 	}
-	program = argv[2 + covers_proc];
+	program = argv[optind + 1];
 	umask(0);
 	parents_open();
 	v2fd = group_make(0);
@@ -474,10 +512,9 @@ int main(int argc, char *argv[])
 	usernsfd = must(openat(procfd, "ns/user", O_RDONLY | O_CLOEXEC), "ns/user");
 	limit_groups(v2fd);
 	reach(MAPPED);
-	diskfd = make_disk();
-	layerfd = must(
-		open_tree(AT_FDCWD, argv[1 + covers_proc], OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC),
-		argv[1 + covers_proc]);
+	diskfd = template ? make_disk_of(template) : make_disk();
+	layerfd = must(open_tree(AT_FDCWD, argv[optind], OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC),
+	               argv[optind]);
 	rootfd = stack_overlay(layerfd, diskfd, usernsfd);
 	make_dev();
 	reach(ROOT_READY);
