@@ -180,7 +180,10 @@ static int page_tables(const void *unused)
 	char sum = 0;
 
 	(void)unused;
-	if (memory == MAP_FAILED || madvise((void *)(uintptr_t)memory, length, MADV_NOHUGEPAGE) < 0)
+	if (memory == MAP_FAILED)
+		return errno;
+	/* a kernel that has no huge pages does not know the advice */
+	if (madvise((void *)(uintptr_t)memory, length, MADV_NOHUGEPAGE) < 0 && errno != EINVAL)
 		return errno;
 	for (size_t at = 0; at < length; at += TABLE_COVERS)
 		sum |= memory[at];
