@@ -122,7 +122,8 @@ t = [threading.Thread(target=flood, args=a) for a in ((1, b"o"), (2, b"e"))]
 	case_report --timeout 2 -- sh -c 'setsid sleep 999 & wait'
 	is .reason timeout .exit_status 124
 	nothing_runs
-	case_report --timeout 1 -- python3 -c '
+	# long enough for all of them to be there, in a slow kernel too
+	case_report --timeout 4 -- python3 -c '
 import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 for i in range(20):
