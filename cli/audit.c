@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -474,10 +473,8 @@ static int find_runtime(const char *runtime, struct err *e)
 /* Has the reader of a pipe left before all was written? */
 static bool is_cut_off(void)
 {
-	struct pollfd out = {.fd = STDOUT_FILENO};
-
 	fflush(stdout);
-	return ferror(stdout) && poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+	return ferror(stdout) && cli_reader_is_gone(STDOUT_FILENO);
 }
 
 int cmd_audit(int argc, char **argv)

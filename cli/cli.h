@@ -58,6 +58,9 @@ int cli_finish_stdout(void);
 /* Whether FD takes colours: a terminal that is not dumb, and NO_COLOR is not set. */
 bool cli_colours(int fd);
 
+/* Whether whoever reads FD is gone: a pipe or a terminal whose other end is closed. */
+bool cli_reader_is_gone(int fd);
+
 /* The entry of NAMES (NULL-terminated) that WORD was probably meant to be, or NULL. */
 const char *cli_suggest(const char *word, const char *const names[]);
 

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -175,14 +174,6 @@ static int write_report(const struct run_options *options, const struct report *
 	return options->json ? print_report(object, e) : 0;
 }
 
-/* Whoever reads FD is gone: a pipe or a terminal whose other end is closed. */
-static bool reader_is_gone(int fd)
-{
-	struct pollfd polled = {.fd = fd};
-
-	return poll(&polled, 1, 0) == 1 && (polled.revents & (POLLERR | POLLHUP));
-}
-
 /* Whether the last byte of STREAM, which FD has shown, leaves the cursor within a line. */
 static bool line_is_open(int fd, const struct report_stream *stream)
 {
@@ -209,7 +200,7 @@ static void tell(const struct run_options *options, const struct report *report)
 	bool plain = report->reason == REPORT_EXITED && !report->kept[0];
 	/* `agentdock run ... | head`: a shell says nothing of it either */
 	bool piped = report->reason == REPORT_SIGNALED && report->signo == SIGPIPE &&
-	             reader_is_gone(STDOUT_FILENO);
+	             cli_reader_is_gone(STDOUT_FILENO);
 
 	if (options->quiet || options->json || piped || (plain && !person))
 		return;

@@ -4,6 +4,7 @@
  * text_printable(), because an error may quote a name that came out of a sandbox.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -78,4 +79,11 @@ const char *cli_suggest(const char *word, const char *const names[])
 		}
 	}
 	return best;
+}
+
+bool cli_reader_is_gone(int fd)
+{
+	struct pollfd polled = {.fd = fd};
+
+	return poll(&polled, 1, 0) == 1 && (polled.revents & (POLLERR | POLLHUP));
 }
