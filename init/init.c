@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agentdock-init: pid 1 of a sandbox. It starts the one command, says how that went (see
- * init/protocol.h), hands signals on to it, and reaps whatever is left to it until nothing is.
+ * agentdock-init: pid 1 of a sandbox. It hands signals on to the one command, which has been started
+ * by the process that it was before its exec, says how that ended (see init/protocol.h), and reaps
+ * whatever is left to it until nothing is.
  *
  * It owns INIT_FD and the command's pid. It runs with the command's identity and below its filter,
  * so it is itself untrusted to the outside; what protects it from the guest is that its file can't
@@ -11,8 +12,8 @@
  *  - Every signal is blocked from the first to the last instruction: none has a handler, so none
  *    can interrupt a call, and each is taken by rt_sigtimedwait only.
  *  - The command is signalled only before it is reaped, so its pid is never another process's.
- *  - After STARTED it holds INIT_FD and no other descriptor: an end of file on the command's output
- *    means that the guest's processes let go of it.
+ *  - It holds INIT_FD and no other descriptor: an end of file on the command's output means that the
+ *    guest's processes let go of it.
  */
 #include <asm/unistd.h>
 #include <linux/errno.h>
@@ -27,8 +28,8 @@
 
 enum {
 	EXIT_NOT_STARTED = 125,
-	SIGNALS = 64,
-	SIGSET_BYTES = 8, /* what the kernel calls sizeof(sigset_t) */
+	PID_MAX = 1 << 22, /* the kernel's */
+	SIGSET_BYTES = 8,  /* what the kernel calls sizeof(sigset_t) */
 	MSG_NOSIGNAL = 0x4000,
 };
 
@@ -56,18 +57,7 @@ __asm__(".text\n"
         "	movq %rsp, %rdi\n"
         "	andq $-16, %rsp\n"
         "	call init_main\n"
-        "	hlt\n"
-        ".type clone_onto, @function\n"
-        "clone_onto:\n" /* (flags, stack, run) */
-        "	movq %rdx, %r9\n"
-        "	movl $56, %eax\n" /* __NR_clone */
-        "	syscall\n"
-        "	testq %rax, %rax\n"
-        "	jnz 1f\n"
-        "	xorl %ebp, %ebp\n"
-        "	call *%r9\n"
-        "	hlt\n"
-        "1:	ret\n");
+        "	hlt\n");
 
 #elif defined(__aarch64__)
 
@@ -96,29 +86,12 @@ __asm__(".text\n"
         "	mov x30, #0\n"
         "	mov x0, sp\n"
         "	bl init_main\n"
-        "	brk #0\n"
-        ".type clone_onto, %function\n"
-        "clone_onto:\n" /* (flags, stack, run) */
-        "	mov x9, x2\n"
-        "	mov x8, #220\n" /* __NR_clone */
-        "	svc #0\n"
-        "	cbnz x0, 1f\n"
-        "	mov x29, #0\n"
-        "	blr x9\n"
-        "	brk #0\n"
-        "1:	ret\n");
+        "	brk #0\n");
 
 #else
 #error "agentdock-init knows x86_64 and aarch64"
 #endif
 
-/*
- * clone(2) with CLONE_VM needs a stack of the child's own: on the parent's, the child's calls would
- * overwrite the frames that the parent returns through. RUN does not return.
- */
-extern long clone_onto(long flags, void *stack_top, void (*run)(void));
-
-#define CALL0(n)             system_call(n, 0, 0, 0, 0, 0, 0)
 #define CALL1(n, a)          system_call(n, (long)(a), 0, 0, 0, 0, 0)
 #define CALL2(n, a, b)       system_call(n, (long)(a), (long)(b), 0, 0, 0, 0)
 #define CALL3(n, a, b, c)    system_call(n, (long)(a), (long)(b), (long)(c), 0, 0, 0)
@@ -131,17 +104,6 @@ static const unsigned long every_signal = ~0UL;
 static const unsigned long private_signals = BIT(SIGCHLD) | BIT(SIGSEGV) | BIT(SIGBUS) |
                                              BIT(SIGILL) | BIT(SIGFPE) | BIT(SIGABRT) |
                                              BIT(SIGTRAP) | BIT(SIGSYS);
-static const unsigned long no_signal;
-
-/* What the parent and the child of the spawn share: the child writes the errno, the parent waits in
- * clone (CLONE_VFORK) until it did or until it is another program. */
-static struct {
-	char *program;
-	char **argv, **envp;
-	volatile int exec_errno;
-} command;
-
-static _Alignas(16) char child_stack[4096];
 
 __attribute__((noreturn)) static void quit(int status)
 {
@@ -155,37 +117,6 @@ static void tell(int kind, int value)
 	struct init_message message = {.kind = kind, .value = value};
 
 	system_call(__NR_sendto, INIT_FD, (long)&message, sizeof message, MSG_NOSIGNAL, 0, 0);
-}
-
-/* An ignored signal stays ignored across exec, and an ignored SIGCHLD would have the kernel throw
- * the command's status away. The child copies these dispositions. */
-static void default_dispositions(void)
-{
-	static const struct {
-		void (*handler)(int);
-		unsigned long flags, restorer, mask;
-	} by_default;
-
-	for (int signo = 1; signo <= SIGNALS; signo++)
-		CALL4(__NR_rt_sigaction, signo, &by_default, 0, SIGSET_BYTES);
-}
-
-static void run_command(void)
-{
-	CALL0(__NR_setsid);
-	CALL4(__NR_rt_sigprocmask, SIG_SETMASK, &no_signal, 0, SIGSET_BYTES);
-	command.exec_errno = (int)-CALL3(__NR_execve, command.program, command.argv, command.envp);
-	quit(EXIT_NOT_STARTED);
-}
-
-static long spawn(void)
-{
-	long pid = clone_onto(CLONE_VM | CLONE_VFORK | SIGCHLD, child_stack + sizeof child_stack,
-	                      run_command);
-
-	if (pid < 0)
-		command.exec_errno = (int)-pid;
-	return pid;
 }
 
 /*
@@ -220,27 +151,25 @@ __attribute__((noreturn)) static void reap_and_forward(long pid)
 	}
 }
 
+/* A pid in decimal digits; 0 for anything else. */
+static long parse_pid(const char *text)
+{
+	long pid = 0;
+
+	for (; *text >= '0' && *text <= '9' && pid <= PID_MAX; text++)
+		pid = pid * 10 + *text - '0';
+	return *text || pid > PID_MAX ? 0 : pid;
+}
+
 __attribute__((noreturn, used)) static void init_main(long *stack)
 {
 	long argc = stack[0];
 	char **argv = (char **)(stack + 1);
-	long pid;
+	long pid = argc == 2 ? parse_pid(argv[1]) : 0;
 
 	CALL4(__NR_rt_sigprocmask, SIG_SETMASK, &every_signal, 0, SIGSET_BYTES);
-	if (argc < 3 || CALL3(__NR_fcntl, INIT_FD, F_SETFD, FD_CLOEXEC) < 0)
+	if (pid == 0 || CALL3(__NR_fcntl, INIT_FD, F_SETFD, FD_CLOEXEC) < 0)
 		quit(EXIT_NOT_STARTED);
-	default_dispositions();
 	CALL2(__NR_prctl, PR_SET_NAME, "agentdock-init");
-	command.program = argv[1];
-	command.argv = argv + 2;
-	command.envp = argv + argc + 1;
-	pid = spawn();
-	if (command.exec_errno) {
-		tell(INIT_EXEC_FAILED, command.exec_errno);
-		quit(EXIT_NOT_STARTED);
-	}
-	tell(INIT_STARTED, 0);
-	for (int fd = 0; fd < INIT_FD; fd++)
-		CALL1(__NR_close, fd);
 	reap_and_forward(pid);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Between the process outside and the process inside while a sandbox is built: a SOCK_SEQPACKET
- * pair, one fixed-size message each, descriptors beside it (SCM_RIGHTS). Once the inside has
- * executed another program, what comes from there is init/protocol.h and is trusted for nothing but
- * its size.
+ * pair, one fixed-size message each, descriptors beside it (SCM_RIGHTS). After STARTED, what comes from
+ * there is init/protocol.h and is trusted for nothing but its size.
  */
 #ifndef RUNTIME_CHANNEL_H
 #define RUNTIME_CHANNEL_H
@@ -18,6 +17,7 @@ enum channel_kind {
 	CHANNEL_AT,     /* inside: I am at ROW, the gate, which waits for the command */
 	CHANNEL_FAILED, /* inside: ROW failed: error, fault; nothing follows */
 	CHANNEL_READY, /* inside: exec is next; times of the rows, the seccomp listener beside it */
+	CHANNEL_STARTED, /* inside: the command runs; exec of agentdock-init is next */
 };
 
 /* Whose fault a failed row is. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside halves of the score. They run in a child of the builder that has not executed anything
- * yet: pid 1 of the new namespaces, still trusted, with the host's mounts in sight until "pivot".
- * Nothing of the guest's runs before "exec", but the image's tree is already hostile ground.
+ * The inside halves of the score, all but the last (spawn.c). They run in a child of the builder that
+ * has not executed anything yet: pid 1 of the new namespaces, still trusted, with the host's mounts in
+ * sight until "pivot". Nothing of the guest's runs before "exec", but the image's tree is already
+ * hostile ground.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -63,6 +64,7 @@ INSIDE(make_namespaces)
 
 INSIDE(new_session)
 {
+	default_dispositions();
 	if (setsid() < 0)
 		return err_sys(e, "setsid");
 	umask(in->sandbox->identity.umask);
@@ -325,7 +327,7 @@ INSIDE(find_command)
 		reason = search_path(name, path, in->program, sizeof in->program);
 	}
 	if (reason == 0)
-		return 0;
+		return keep_words(in, e);
 	text_printable(name, shown, sizeof shown);
 	if (reason == ENOENT || reason == ENOTDIR) {
 		in->fault = FAULT_NOT_FOUND;
@@ -370,38 +372,12 @@ INSIDE(arrange_descriptors)
 	                                              sandbox->initfd},
 	                      e));
 	in->channelfd = INIT_FD;
-	return 0;
+	if (fcntl(INIT_FD, F_SETFD, FD_CLOEXEC))
+		return err_sys(e, "fcntl(F_SETFD)");
+	return close_memory(e);
 }
 
 INSIDE(install_filter)
 {
 	return seccomp_filter_install(in->spec->filter, &in->listenerfd, e);
-}
-
-static int tell_ready(const struct inside *in, struct err *e)
-{
-	struct channel_message message = {.kind = CHANNEL_READY, .landlock_abi = in->landlock_abi};
-
-	memcpy(message.row_us, in->row_us, sizeof message.row_us);
-	return channel_send(in->channelfd, &message, in->listenerfd, e);
-}
-
-INSIDE(execute)
-{
-	size_t count = words_count(in->spec->argv);
-	char **argv = calloc(count + 3, sizeof *argv);
-	char name[] = "agentdock-init";
-
-	if (!argv)
-		return err_set(e, ENOMEM, "no memory for %zu arguments", count);
-	argv[0] = name;
-	argv[1] = in->program;
-	memcpy(argv + 2, in->spec->argv, count * sizeof *argv);
-	TRY(tell_ready(in, e));
-	execveat(PROGRAM_FD, "", argv, in->spec->envp, AT_EMPTY_PATH);
-	if (errno == E2BIG)
-		in->fault = FAULT_CANT_EXECUTE;
-	err_sys(e, "executing pid 1");
-	free(argv);
-	return -e->code;
 }

@@ -74,6 +74,7 @@ struct sandbox {
 	uint64_t deadline_us; /* of the part that is played now */
 	bool command_ended;
 	int command_status;
+	int pid1_status;
 	enum channel_fault fault;
 };
 
@@ -87,7 +88,7 @@ struct inside {
 	int rootfd;     /* the new root */
 	int listenerfd; /* of the seccomp filter, on its way outside */
 	int landlock_abi;
-	struct sandbox_spec given; /* the spec with the command that came later */
+	struct sandbox_spec given; /* the spec with the command's words as we keep them */
 	char program[4096];        /* the command's resolved path */
 	enum channel_fault fault;
 	uint32_t row_us[REPORT_ROWS_MAX];
@@ -162,12 +163,26 @@ int keep_own_descriptors(const struct sandbox *sandbox, struct err *e);
 enum { PROGRAM_FD = 4, PLACED_FDS };
 int place_descriptors(const int from[PLACED_FDS], struct err *e);
 
+/* ---- spawn.c: what the last row needs to have been done by others before it ---- */
+
+/*
+ * All signals by default: an ignored one stays ignored across each exec, and an ignored SIGCHLD would
+ * have the kernel throw the command's status away.
+ */
+void default_dispositions(void);
+
+/* From here on in->spec has the command's words in memory of its own, which stays until exec. */
+int keep_words(struct inside *in, struct err *e);
+
+/* From here on nobody inside can read our memory or take our descriptors. */
+int close_memory(struct err *e);
+
 /* ---- workspace.c ---- */
 
 /* Unpacking failed: where that was because packing had failed, *e becomes that. Returns -e->code. */
 int workspace_first_cause(struct sandbox *sandbox, struct err *e);
 
-/* ---- outside.c, inside.c, workspace.c: the halves that the score names ---- */
+/* ---- outside.c, inside.c, spawn.c, workspace.c: the halves that the score names ---- */
 #define OUTSIDE(name) int name(struct sandbox *sandbox, struct err *e)
 #define INSIDE(name)  int name(struct inside *in, struct err *e)
 

@@ -198,7 +198,18 @@ static void collect_denials(struct sandbox *sandbox)
 }
 
 /* One reason, from what is known. Time-outs and cancels were decided by the supervisor. */
-static void judge_ending(struct sandbox *sandbox, bool disk_full)
+/*
+ * Pid 1 lives until nobody is left, and says before how the command ended; nothing but a SIGKILL takes
+ * it away earlier. Did it end otherwise?
+ */
+static bool pid1_failed(const struct sandbox *sandbox)
+{
+	int status = sandbox->pid1_status;
+
+	return !sandbox->command_ended && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+static int judge_ending(struct sandbox *sandbox, bool disk_full, struct err *e)
 {
 	struct report *report = sandbox->report;
 	int status = sandbox->command_ended ? sandbox->command_status : SIGKILL;
@@ -207,7 +218,14 @@ static void judge_ending(struct sandbox *sandbox, bool disk_full)
 	report->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 	report->signo = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	if (decided)
-		return;
+		return 0;
+	if (pid1_failed(sandbox) && !report->oom_kills)
+		return err_set(
+			e, ECHILD,
+			"the sandbox's pid 1 ended (wait status 0x%x) without saying how the "
+			"command did: either there was no memory to execute agentdock-init, "
+			"or the command lowered the limits of pid 1 (prlimit)",
+			(unsigned)sandbox->pid1_status);
 	if (report->oom_kills && report->memory_limit_bytes < MEMORY_LIKELY_ENOUGH)
 		err_set(&report->error, ENOMEM,
 		        "the memory limit of %llu bytes is too low for most programs; raise "
@@ -221,6 +239,7 @@ static void judge_ending(struct sandbox *sandbox, bool disk_full)
 		report->reason = REPORT_DISK_FULL;
 	else
 		report->reason = REPORT_EXITED;
+	return 0;
 }
 
 static int collect(struct sandbox *sandbox, struct err *e)
@@ -234,8 +253,7 @@ static int collect(struct sandbox *sandbox, struct err *e)
 	TRY(output_finish(&sandbox->outputs[1], &report->err, e));
 	report->wall_us = sandbox->ended_us - sandbox->started_us;
 	report->phase_us[REPORT_RUN] = report->wall_us;
-	judge_ending(sandbox, disk.full);
-	return 0;
+	return judge_ending(sandbox, disk.full, e);
 }
 
 static int keep_disk(struct sandbox *sandbox, struct err *e)
@@ -299,6 +317,16 @@ static int build(struct sandbox *sandbox, play_score *play, struct err *e)
 	return r;
 }
 
+/* The kernel keeps no status where our caller ignores SIGCHLD: then it was killed, as far as we know. */
+static void reap_pid1(struct sandbox *sandbox)
+{
+	struct err unknown;
+
+	if (process_wait(sandbox->pidfd, &sandbox->pid1_status, &unknown) < 0)
+		sandbox->pid1_status = SIGKILL;
+	sandbox->pid = -1;
+}
+
 /*
  * Builds, runs and collects. What fails before the command starts is judged by whose fault it is;
  * what fails later is ours.
@@ -323,7 +351,7 @@ static int run_it(struct sandbox *sandbox, play_score *play, struct err *e)
 	r = supervise_running(sandbox, e);
 	if (r == 0) {
 		phase(sandbox, REPORT_COLLECT);
-		process_end(&sandbox->pid, false);
+		reap_pid1(sandbox);
 		r = collect(sandbox, e);
 	}
 	if (r == 0)

@@ -17,7 +17,6 @@
 #include "base/scoped.h"
 #include "base/strings.h"
 #include "base/unsafe.h"
-#include "init/protocol.h"
 
 static bool wants_workspace(const struct sandbox_spec *spec)
 {
@@ -164,26 +163,6 @@ static int inside_failed(struct sandbox *sandbox, const struct channel_message *
 	return err_in(e, "%s", row >= 0 && row < ROWS ? score[row].name : "inside");
 }
 
-static int exec_failed(struct sandbox *sandbox, int code, struct err *e)
-{
-	char name[128];
-
-	text_printable(sandbox->spec->argv[0], name, sizeof name);
-	sandbox->fault = FAULT_CANT_EXECUTE;
-	if (code == ENOENT)
-		return err_set(e, code,
-		               "%s: cannot be executed: its interpreter (#! line or ELF loader) is "
-		               "not in the image",
-		               name);
-	if (code == ENOEXEC)
-		return err_set(e, code,
-		               "%s: cannot be executed: neither a program for this machine nor a "
-		               "script with a #! line",
-		               name);
-	errno = code;
-	return err_sys(e, "%s: cannot be executed", name);
-}
-
 /* When the outside's own half failed, what the inside said before is the first cause. */
 static int first_cause(struct sandbox *sandbox, struct err *e)
 {
@@ -265,12 +244,12 @@ static int await_start(struct sandbox *sandbox, struct err *e)
 			ready(sandbox, &message, &fd);
 			ready_us = clock_us();
 			break;
-		case INIT_STARTED: /* of pid 1 and, by it, of the command */
+		case CHANNEL_STARTED:
+			if (!ready_us)
+				return unexpected(&message, e);
 			sandbox->report->rows[ROWS - 1].inside_us = (uint32_t)(clock_us() -
 			                                                       ready_us);
 			return 0;
-		case INIT_EXEC_FAILED:
-			return exec_failed(sandbox, message.row, e);
 		default:
 			return unexpected(&message, e);
 		}

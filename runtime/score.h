@@ -25,7 +25,8 @@ int score_rows(void);
 
 /*
  * Fault injection, for tests only: no option or variable of a program reaches it. At ROW the named
- * side fails, or (KILL) the outside kills itself when the named side has come to that row.
+ * side fails, or (KILL) the outside kills itself when the named side has come to that row. What goes
+ * wrong with INIT does so at no row: the command runs already.
  */
 enum score_fault_kind {
 	SCORE_NO_FAULT,
@@ -33,6 +34,8 @@ enum score_fault_kind {
 	SCORE_FAIL_INSIDE,
 	SCORE_KILL_OUTSIDE,
 	SCORE_KILL_INSIDE,
+	SCORE_LATE_INIT, /* pid 1 executes agentdock-init only when the command has ended */
+	SCORE_NO_INIT,   /* that exec fails */
 };
 struct score_fault {
 	enum score_fault_kind kind;

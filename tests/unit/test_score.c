@@ -450,6 +450,105 @@ static void a_prepared_one_may_be_torn_down_or_told_what_is_not_there(void **sta
 	}
 }
 
+/* ---- the last row: the command runs before pid 1 is init ---- */
+
+static int run_script(struct report *report, enum score_fault_kind fault, uint32_t uid,
+                      char *script)
+{
+	const struct sandbox_watch watch = {.livefds = {-1, -1}, .cancelfd = -1};
+	char *argv[] = {(char[]){"/bin/sh"}, (char[]){"-c"}, script,
+	                (char[]){"ze ro"},   (char[]){""},   NULL};
+	char *envp[] = {(char[]){"ONE=1"}, NULL};
+	struct sandbox_spec spec;
+
+	sandbox_spec_defaults(&spec);
+	spec.argv = argv;
+	spec.envp = envp;
+	spec.image = &image;
+	spec.identity.uid = spec.identity.gid = uid;
+	score_fault = (struct score_fault){.kind = fault};
+	int r = sandbox_run(&host, &spec, &watch, report, NULL, &e);
+	score_fault = (struct score_fault){0};
+	return r;
+}
+
+static void expect_said(struct report *report, int exit_code, const char *text)
+{
+	char said[1024];
+
+	snprintf(said, sizeof said, "%.*s%.*s", (int)report->out.head_bytes, report->out.head,
+	         (int)report->err.head_bytes, report->err.head);
+	assert_string_equal(said, text);
+	assert_int_equal(report->reason, REPORT_EXITED);
+	assert_int_equal(report->exit_code, exit_code);
+	report_release(report);
+}
+
+/* Whatever the caller ignores and blocks. */
+static void the_command_gets_what_is_its_own(void **state)
+{
+	static const int ignored[] = {SIGCHLD, SIGPIPE, SIGINT, SIGTERM};
+	struct report report;
+	sigset_t all, before;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+		signal(ignored[i], SIG_IGN);
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	OK(run_script(&report, SCORE_NO_FAULT, 10001,
+	              (char[]){"echo \"$0|$#|$ONE\"; set -- $(/busybox cat /proc/$$/stat)\n"
+	                       "test $5 = $$ && test $6 = $$ && echo leads; cd /proc/$$/fd\n"
+	                       "for fd in 0 1 2 3 4 5 6 7 8 9; do test -e $fd && echo $fd; done\n"
+	                       "exec /busybox grep -E '^Sig(Blk|Ign):' /proc/self/status"}));
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+		signal(ignored[i], SIG_DFL);
+	expect_said(&report, 0,
+	            "ze ro|1|1\nleads\n0\n1\n2\nSigBlk:\t0000000000000000\n"
+	            "SigIgn:\t0000000000000000\n");
+}
+
+/* Its command line is as long as the launcher's, of which nothing else is left. */
+static void nothing_of_the_launcher_shows_before_pid_1_is_init(void **state)
+{
+	static const uint32_t users[] = {10001, 0};
+	struct left before = look();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof users / sizeof *users; i++) {
+		struct report report;
+
+		OK(run_script(
+			&report, SCORE_LATE_INIT, users[i],
+			(char[]){
+				"cd /proc/1; /busybox cat comm; /busybox tr -d '\\0' <cmdline; "
+				"echo\n"
+				"for name in environ mem maps auxv; do\n"
+				"read -r -n 1 x <$name && echo $name; done 2>/dev/null\n"
+				"for name in exe cwd root; do /busybox readlink $name; done\n"
+				"for name in fd map_files; do /busybox ls $name; done 2>/dev/null\n"
+				"exit 9"}));
+		expect_said(&report, 9, "agentdock-init\nagentdock-init\n");
+		assert_nothing_left(&before, "a pid 1 that was init late");
+	}
+}
+
+static void a_pid_1_that_cannot_become_init_is_our_failure(void **state)
+{
+	struct left before = look();
+	struct report report;
+
+	(void)state;
+	assert_true(run_script(&report, SCORE_NO_INIT, 10001, (char[]){"while :; do :; done"}) < 0);
+	assert_int_equal(report.reason, REPORT_INTERNAL);
+	assert_int_equal(report_exit_status(&report), 125);
+	if (!strstr(report.error.text, "pid 1 ended (wait status 0x7d00)"))
+		fail_msg("the error is '%s'", report.error.text);
+	report_release(&report);
+	assert_nothing_left(&before, "a pid 1 that could not become init");
+}
+
 /* Each holds its own alone: an end of file comes when its input ends, a disk goes with its sandbox. */
 static void prepared_ones_share_nothing(void **state)
 {
@@ -564,6 +663,9 @@ int main(void)
 		cmocka_unit_test(each_half_that_fails_is_named_and_leaves_nothing),
 		cmocka_unit_test(a_killed_builder_leaves_nothing_that_is_not_reaped),
 		cmocka_unit_test(a_prepared_one_may_be_torn_down_or_told_what_is_not_there),
+		cmocka_unit_test(the_command_gets_what_is_its_own),
+		cmocka_unit_test(nothing_of_the_launcher_shows_before_pid_1_is_init),
+		cmocka_unit_test(a_pid_1_that_cannot_become_init_is_our_failure),
 		cmocka_unit_test(prepared_ones_share_nothing),
 		cmocka_unit_test(the_next_start_reaps),
 		cmocka_unit_test(who_waits_for_a_turn_can_be_canceled_or_too_late),
