@@ -96,7 +96,7 @@ int keep_words(struct inside *in, struct err *e)
 	char **argv = copy_words(in->spec->argv), **envp = copy_words(in->spec->envp);
 
 	if (!argv || !envp)
-		return err_set(e, ENOMEM, "no memory for the command's words; raise --memory");
+		return err_set(e, ENOMEM, "no memory for a copy of the command's words");
 	in->given = *in->spec;
 	in->given.argv = argv;
 	in->given.envp = envp;
