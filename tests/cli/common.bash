@@ -273,7 +273,7 @@ finish() {
 
 # host_pids NAME: the pids that this host gives to pid 1 and to the command of a sandbox that runs.
 host_pids() {
-	local group pid parent init="" command=""
+	local group pid parent init="" command="" tries=0
 	for group in "$(cgroup2_mount)/$AGENTDOCK_CGROUP_PARENT"/*/; do
 		while read -r pid; do
 			parent=$(awk '$1 == "PPid:" { print $2 }' "/proc/$pid/status")
@@ -288,5 +288,12 @@ host_pids() {
 		echo "no process of the sandbox $1 in $AGENTDOCK_CGROUP_PARENT" >&2
 		return 1
 	fi
+	# pid 1 executes agentdock-init when the command has started
+	until [[ $(readlink "/proc/$init/exe") == /memfd:* ]]; do
+		if [ $((tries++)) = 2000 ]; then
+			echo "pid 1 of the sandbox $1 is still $(readlink "/proc/$init/exe")" >&2
+			return 1
+		fi
+	done
 	echo "$init $command"
 }

@@ -38,13 +38,13 @@ environ() {
 	equal "from another" "$output" "$standard"
 }
 
-@test "pid 1 has the same, as the host sees it" {
-	local pid
+@test "as the host sees it: the command has the same, and pid 1 none" {
+	local init command
 	start one
-	for pid in $(host_pids one); do
-		tr '\0' '\n' <"/proc/$pid/environ" >environ
-		equal "the environment of $pid" "$(<environ)" "$standard"
-	done
+	read -r init command <<<"$(host_pids one)"
+	tr '\0' '\n' <"/proc/$command/environ" >environ
+	equal "the environment of the command" "$(<environ)" "$standard"
+	equal "the bytes of that of pid 1" "$(wc -c <"/proc/$init/environ")" 0
 	finish one
 }
 
