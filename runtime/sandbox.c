@@ -224,7 +224,7 @@ static int judge_ending(struct sandbox *sandbox, bool disk_full, struct err *e)
 			e, ECHILD,
 			"the sandbox's pid 1 ended (wait status 0x%x) without saying how the "
 			"command did: agentdock-init could not be executed (no memory, --ulimit "
-		        "as, or a "
+			"as, or a "
 			"--seccomp profile without execveat), or the command lowered the limits of "
 			"pid 1 (prlimit)",
 			(unsigned)sandbox->pid1_status);
