@@ -224,9 +224,8 @@ static int judge_ending(struct sandbox *sandbox, bool disk_full, struct err *e)
 			e, ECHILD,
 			"the sandbox's pid 1 ended (wait status 0x%x) without saying how the "
 			"command did: agentdock-init could not be executed (no memory, --ulimit "
-			"as, or a "
-			"--seccomp profile without execveat), or the command lowered the limits of "
-			"pid 1 (prlimit)",
+			"as, or a --seccomp profile without execveat), or the command lowered the "
+			"limits of pid 1 (prlimit)",
 			(unsigned)sandbox->pid1_status);
 	if (report->oom_kills && report->memory_limit_bytes < MEMORY_LIKELY_ENOUGH)
 		err_set(&report->error, ENOMEM,
