@@ -167,16 +167,30 @@ static void look_archiver(struct doctor *doctor, struct finding *finding)
 		finding_ok(finding, "%s", cli_archiver());
 }
 
+/* 1 lets whoever may signal a process read it, too, also where its program cannot be read (proc(5)). */
+static bool may_be_traced(void)
+{
+	char text[8];
+	struct err e;
+
+	return file_read(AT_FDCWD, "/proc/sys/fs/suid_dumpable", text, sizeof text, &e) > 0 &&
+	       text[0] == '1';
+}
+
 static void look_init(struct doctor *doctor, struct finding *finding)
 {
 	struct err e;
 	scoped_fd fd = init_memfd(&e);
 
 	(void)doctor;
-	if (fd >= 0)
-		finding_ok(finding, "embedded, in a sealed file without a name");
-	else
+	if (fd < 0)
 		finding_error(finding, FINDING_MISSING, "see vm.memfd_noexec and its mounts", &e);
+	else if (may_be_traced())
+		finding_lacks(finding, FINDING_DEGRADED, "sysctl fs.suid_dumpable=0, or 2",
+		              "fs.suid_dumpable is 1: a command can read the memory of its own "
+		              "sandbox's pid 1");
+	else
+		finding_ok(finding, "embedded, in a sealed file without a name");
 }
 
 /* The store is opened only when it is there: opening makes it. */

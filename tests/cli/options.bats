@@ -313,6 +313,18 @@ setup() {
 	[ "$stderr" = "agentdock: descriptor 0 is closed, and opening /dev/null in its place: No such file or directory; mount /dev, or start agentdock with 0 to 2 open" ]
 }
 
+@test "doctor knows the sysctl that makes pid 1 of a sandbox readable" {
+	local value
+	for value in 0 1 2; do
+		echo $value >value
+		# shellcheck disable=SC2016 # the inner shell's
+		unshare --mount sh -ec 'mount --bind value /proc/sys/fs/suid_dumpable
+			"$0" doctor --json >doctor.json || true' "$agentdock"
+		run -0 jq -r '.[] | select(.check == "agentdock-init") | .state' doctor.json
+		[ "$output" = "$([ $value = 1 ] && echo degraded || echo ok)" ]
+	done
+}
+
 @test "doctor tells whoever is not root that first, and claims nothing that it did not try" {
 	# a program that nobody else may reach cannot be started by somebody else
 	cp "$agentdock" "$(dirname "$agentdock")/agentdock-archive" "$BATS_TEST_TMPDIR"
