@@ -137,7 +137,7 @@ arch:
 	@tests/arch
 check: deps-test
 	@tests/check
-# VM=qemu: in an emulated PC, which takes some ten times as long
+# VM=qemu: in an emulated PC, which takes some four times as long
 check-vm: image deps-test $(if $(filter qemu,$(VM)),deps-qemu) unit-tests
 	@$(MAKE) -s BUILD=build-unsafe UNSAFE=1 all
 	@VM=$(VM) AGENTDOCK_BUILD=$(BUILD) tests/vm/check
