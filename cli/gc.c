@@ -29,9 +29,10 @@ static int collect(struct sandbox_host *host, bool json, struct err *e)
 		puts(json_object_to_json_string_ext(object, JSON_C_TO_STRING_PLAIN));
 		return 0;
 	}
-	printf("freed %s in %" PRIu64 " unused layer%s; cleared away %d dead sandbox%s\n",
+	printf("freed %s in %" PRIu64 " unused layer%s; cleared away %d dead sandbox%s and %d "
+	       "template%s of disks\n",
 	       format_bytes(freed_bytes, freed, sizeof(freed)), layers, layers == 1 ? "" : "s",
-	       reaped, reaped == 1 ? "" : "es");
+	       reaped, reaped == 1 ? "" : "es", templates, templates == 1 ? "" : "s");
 	return 0;
 }
 

@@ -202,6 +202,8 @@ static void tell(const struct run_options *options, const struct report *report)
 	bool piped = report->reason == REPORT_SIGNALED && report->signo == SIGPIPE &&
 	             cli_reader_is_gone(STDOUT_FILENO);
 
+	if (options->quiet && report->kept[0])
+		fprintf(stderr, "agentdock: disk kept: %s\n", report->kept);
 	if (options->quiet || options->json || piped || (plain && !person))
 		return;
 	if (person)

@@ -114,7 +114,7 @@ static const struct run_option table[] = {
 	{.name = "keep", .read = value_flag, FIELD(spec.keep),
 	 .help = "keep the disk (an ext4 image) and say where"},
 	{.name = "quiet", .letter = 'q', .read = value_flag, FIELD(quiet),
-	 .help = "no summary"},
+	 .help = "no summary, but where a disk is kept"},
 	{.name = "help", .letter = 'h', .read = value_flag, FIELD(help),
 	 .help = "print this"},
 #ifdef AGENTDOCK_UNSAFE

@@ -94,6 +94,28 @@ int disk_furnish(int mountfd, struct err *e)
 	return 0;
 }
 
+/* Attributes take a part of an inode since kernel 6.6: what is taken is measured. */
+static int fit_inodes(const struct disk *disk, uint64_t wanted, struct err *e)
+{
+	struct statfs fs;
+	char inodes[24];
+	const struct fs_option option = {.key = "nr_inodes", .text = inodes};
+	scoped_fd fsfd = -1;
+
+	if (fstatfs(disk->mountfd, &fs) < 0)
+		return err_sys(e, "measuring the sandbox's disk");
+	if (fs.f_ffree == wanted)
+		return 0;
+	snprintf(inodes, sizeof inodes, "%" PRIu64, fs.f_files - fs.f_ffree + wanted);
+	fsfd = fspick(disk->mountfd, "", FSPICK_EMPTY_PATH | FSPICK_CLOEXEC);
+	if (fsfd < 0)
+		return err_sys(e, "tmpfs: fspick");
+	TRY(fs_set(fsfd, "tmpfs", &option, e));
+	if (fsconfig(fsfd, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0)
+		return err_sys(e, "tmpfs: giving it %s inodes", inodes);
+	return 0;
+}
+
 static int create_tmpfs(const struct disk_limits *limits, struct disk *disk, struct err *e)
 {
 	char size[24], inodes[24];
@@ -105,13 +127,14 @@ static int create_tmpfs(const struct disk_limits *limits, struct disk *disk, str
 	};
 
 	snprintf(size, sizeof size, "%" PRIu64, limits->bytes);
-	/* and its root, and the attribute of workspace/, which takes a part of one since kernel 6.6 */
+	/* and its root, and the attribute of workspace/ */
 	snprintf(inodes, sizeof inodes, "%" PRIu64, limits->inodes + 2 + DISK_DIRECTORIES);
 	disk->backing = DISK_TMPFS;
 	disk->mountfd = detached_mount("tmpfs", options, sizeof options / sizeof options[0],
 	                               MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);
 	TRY(disk->mountfd);
-	return disk_furnish(disk->mountfd, e);
+	TRY(disk_furnish(disk->mountfd, e));
+	return fit_inodes(disk, limits->inodes - 1, e); /* workspace/ is one of them */
 }
 
 static int create_backing(int statefd, const struct disk_limits *limits, struct disk *disk,

@@ -84,8 +84,10 @@ static int loop_open(int controlfd, int number, char *path, size_t size, struct 
 
 	snprintf(path, size, "/dev/loop%d", number);
 	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT && ioctl(controlfd, LOOP_CTL_ADD, number) >= 0)
+	if (fd < 0 && errno == ENOENT) {
+		ioctl(controlfd, LOOP_CTL_ADD, number); /* it may be there without a node */
 		fd = open(path, O_RDWR | O_CLOEXEC);
+	}
 	if (fd >= 0)
 		return fd;
 	err_sys(e, "opening %s", path);

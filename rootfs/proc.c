@@ -26,7 +26,8 @@ enum cover { HIDDEN_FILE, HIDDEN_DIRECTORY, READ_ONLY };
  * runtime-spec's defaults, what container engines added to them after CVEs (interrupts leaks the
  * timing of the host's keys and packets), and more of the same kinds: kernel addresses and physical
  * memory (kallsyms to vmallocinfo, iomem, ioports, modules), keyrings of others (keys, key-users),
- * the host's boot parameters, which are known to carry passwords (cmdline), how its kernel was
+ * triggers of the host's pressure, which are charged to nobody and take long to go (pressure), the
+ * host's boot parameters, which are known to carry passwords (cmdline), how its kernel was
  * built (config.gz), how full its memory is by zone, devices and their drivers. A process that is
  * root only inside could not open many of these anyway; a sandbox without a user namespace has that
  * from here.
@@ -35,45 +36,26 @@ static const struct {
 	const char *path;
 	enum cover cover;
 } covers[] = {
-	{"kcore", HIDDEN_FILE},
-	{"keys", HIDDEN_FILE},
-	{"key-users", HIDDEN_FILE},
-	{"latency_stats", HIDDEN_FILE},
-	{"timer_list", HIDDEN_FILE},
-	{"timer_stats", HIDDEN_FILE},
-	{"sched_debug", HIDDEN_FILE},
-	{"interrupts", HIDDEN_FILE},
-	{"partitions", HIDDEN_FILE},
-	{"diskstats", HIDDEN_FILE},
-	{"softirqs", HIDDEN_FILE},
-	{"zoneinfo", HIDDEN_FILE},
-	{"buddyinfo", HIDDEN_FILE},
-	{"consoles", HIDDEN_FILE},
-	{"misc", HIDDEN_FILE},
-	{"config.gz", HIDDEN_FILE},
-	{"kallsyms", HIDDEN_FILE},
-	{"kmsg", HIDDEN_FILE},
-	{"kpagecount", HIDDEN_FILE},
-	{"kpageflags", HIDDEN_FILE},
-	{"kpagecgroup", HIDDEN_FILE},
-	{"vmallocinfo", HIDDEN_FILE},
-	{"slabinfo", HIDDEN_FILE},
-	{"allocinfo", HIDDEN_FILE},
-	{"pagetypeinfo", HIDDEN_FILE},
-	{"iomem", HIDDEN_FILE},
-	{"ioports", HIDDEN_FILE},
-	{"modules", HIDDEN_FILE},
-	{"mtrr", HIDDEN_FILE},
-	{"cmdline", HIDDEN_FILE},
-	{"acpi", HIDDEN_DIRECTORY},
-	{"asound", HIDDEN_DIRECTORY},
-	{"scsi", HIDDEN_DIRECTORY},
-	{"bus", HIDDEN_DIRECTORY},
-	{"driver", HIDDEN_DIRECTORY},
-	{"dynamic_debug", HIDDEN_DIRECTORY},
-	{"fs", HIDDEN_DIRECTORY},
-	{"irq", HIDDEN_DIRECTORY},
-	{"sys", READ_ONLY},
+	{"kcore", HIDDEN_FILE},         {"keys", HIDDEN_FILE},
+	{"key-users", HIDDEN_FILE},     {"latency_stats", HIDDEN_FILE},
+	{"timer_list", HIDDEN_FILE},    {"timer_stats", HIDDEN_FILE},
+	{"sched_debug", HIDDEN_FILE},   {"interrupts", HIDDEN_FILE},
+	{"partitions", HIDDEN_FILE},    {"diskstats", HIDDEN_FILE},
+	{"softirqs", HIDDEN_FILE},      {"zoneinfo", HIDDEN_FILE},
+	{"buddyinfo", HIDDEN_FILE},     {"consoles", HIDDEN_FILE},
+	{"misc", HIDDEN_FILE},          {"config.gz", HIDDEN_FILE},
+	{"kallsyms", HIDDEN_FILE},      {"kmsg", HIDDEN_FILE},
+	{"kpagecount", HIDDEN_FILE},    {"kpageflags", HIDDEN_FILE},
+	{"kpagecgroup", HIDDEN_FILE},   {"vmallocinfo", HIDDEN_FILE},
+	{"slabinfo", HIDDEN_FILE},      {"allocinfo", HIDDEN_FILE},
+	{"pagetypeinfo", HIDDEN_FILE},  {"iomem", HIDDEN_FILE},
+	{"ioports", HIDDEN_FILE},       {"modules", HIDDEN_FILE},
+	{"mtrr", HIDDEN_FILE},          {"cmdline", HIDDEN_FILE},
+	{"acpi", HIDDEN_DIRECTORY},     {"asound", HIDDEN_DIRECTORY},
+	{"scsi", HIDDEN_DIRECTORY},     {"bus", HIDDEN_DIRECTORY},
+	{"driver", HIDDEN_DIRECTORY},   {"dynamic_debug", HIDDEN_DIRECTORY},
+	{"fs", HIDDEN_DIRECTORY},       {"irq", HIDDEN_DIRECTORY},
+	{"pressure", HIDDEN_DIRECTORY}, {"sys", READ_ONLY},
 	{"sysrq-trigger", READ_ONLY},
 };
 

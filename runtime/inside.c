@@ -138,11 +138,19 @@ INSIDE(attach_proc)
 	return proc_attach(in->hostrootfd, e);
 }
 
+/* Its pages are memory of the sandbox's: it must be full before that is. */
+static uint64_t shm_bytes(const struct sandbox_spec *spec)
+{
+	uint64_t half = spec->limits.memory_bytes / 2;
+
+	return half && half < SHM_BYTES ? half : SHM_BYTES;
+}
+
 INSIDE(attach_devices)
 {
 	scoped_fd devicesfd = take_fd(&in->receivedfd);
 
-	return devices_attach(in->hostrootfd, devicesfd, SHM_BYTES, e);
+	return devices_attach(in->hostrootfd, devicesfd, shm_bytes(in->spec), e);
 }
 
 INSIDE(mask_proc)

@@ -17,12 +17,19 @@
 #include "runtime/sandbox.h"
 #include "seccomp/notify.h"
 
-/* The size of /dev/shm: what docker gives. */
+/* The most that /dev/shm is: what docker gives. */
 enum { SHM_BYTES = 64 << 20 };
 
 /* Host ids: above those that systemd-nspawn hands out, below 2^31 (UIDS-GIDS of systemd.io). */
 enum { SLOTS = 4096 };
 #define SLOT_HOST_BASE 0x70000000u
+
+/* What a start that failed has learnt of the host: it can be played again, otherwise. */
+enum again {
+	AGAIN_NOT,
+	AGAIN_WITHOUT_IDMAP, /* the layers' file system cannot be idmapped */
+	AGAIN_JOINING_LATER, /* who is cloned into a cgroup is killed */
+};
 
 /*
  * One sandbox, from the outside, on the heap. Every descriptor is -1 when it is not open, so that
@@ -67,7 +74,7 @@ struct sandbox {
 	int mountnsfd;
 	int handedfd; /* on its way inside with the next GO: the assembled root, the late command */
 	int listenerfd;
-	bool no_idmap; /* the layers' file system cannot be idmapped: play again without */
+	enum again again;
 	struct seccomp_denials denials;
 
 	uint64_t began_us, started_us, ended_us;

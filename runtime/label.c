@@ -61,10 +61,11 @@ static int link_to_free_slot(int runfd, int labelfd, uint32_t first, struct err 
  */
 static int describe_trees(const struct cgroup_host *host, char *text, size_t size, struct err *e)
 {
-	struct stat root;
+	struct stat root = {0};
 
-	if (stat(host->v2_mount, &root))
-		return err_sys(e, "%s", host->v2_mount[0] ? host->v2_mount : "cgroup v2 mount");
+	/* without one the next row says what is missing */
+	if (host->mode != CGROUP_NONE && stat(host->v2_mount, &root))
+		return err_sys(e, "%s", host->v2_mount);
 	return text_format(text, size, e, "%d%d%d-%llu", host->v1_mounts[0][0] != '\0',
 	                   host->v1_mounts[1][0] != '\0', host->v1_mounts[2][0] != '\0',
 	                   (unsigned long long)root.st_ino);

@@ -195,8 +195,14 @@ int keep_own_descriptors(const struct sandbox *sandbox, struct err *e)
 	return fds_close_others(keep, sizeof keep / sizeof *keep, e);
 }
 
+/*
+ * Linux 6.14 to 6.18 at least kill who is cloned into a cgroup by one whose own cgroup was ever
+ * killed (cgroup.kill): they compare how often with the cgroup that it goes to. Where that has
+ * happened it joins after the clone, before it makes anything.
+ */
 OUTSIDE(clone_inside)
 {
+	bool join_later = sandbox->host->clone_into_kills;
 	int ends[2];
 	struct clone_args args = {
 		/* the other namespaces are made inside, while we go on: see make_namespaces */
@@ -206,6 +212,8 @@ OUTSIDE(clone_inside)
 		.cgroup = (unsigned)sandbox->cgroup.v2fd,
 	};
 
+	if (join_later)
+		args.flags &= ~(unsigned long long)CLONE_INTO_CGROUP;
 	if (sandbox->identity.user_namespace)
 		args.flags |= CLONE_NEWUSER;
 	if (unsafe_without("pid namespace"))
@@ -230,6 +238,8 @@ OUTSIDE(clone_inside)
 	for (int i = 0; i < 3; i++)
 		close_fd(&sandbox->insidefds[i]);
 
+	if (join_later)
+		TRY(cgroup_take_in(&sandbox->cgroup, pid, e));
 	char path[32];
 	snprintf(path, sizeof path, "/proc/%d", pid);
 	sandbox->procfd = file_open(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0, e);
@@ -254,6 +264,6 @@ OUTSIDE(assemble_root)
 	sandbox->handedfd = overlay_create(sandbox->layerfds, sandbox->layers_count,
 	                                   sandbox->disk.mountfd, usernsfd, e);
 	if (sandbox->handedfd == -EOPNOTSUPP && usernsfd >= 0)
-		sandbox->no_idmap = true;
+		sandbox->again = AGAIN_WITHOUT_IDMAP;
 	return sandbox->handedfd < 0 ? sandbox->handedfd : 0;
 }

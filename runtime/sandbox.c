@@ -243,6 +243,12 @@ static int judge_ending(struct sandbox *sandbox, bool disk_full, struct err *e)
 	return 0;
 }
 
+static int finish_outputs(struct sandbox *sandbox, struct err *e)
+{
+	TRY(output_finish(&sandbox->outputs[0], &sandbox->report->out, e));
+	return output_finish(&sandbox->outputs[1], &sandbox->report->err, e);
+}
+
 static int collect(struct sandbox *sandbox, struct err *e)
 {
 	struct report *report = sandbox->report;
@@ -250,8 +256,6 @@ static int collect(struct sandbox *sandbox, struct err *e)
 
 	TRY(collect_usage(sandbox, &disk, e));
 	collect_denials(sandbox);
-	TRY(output_finish(&sandbox->outputs[0], &report->out, e));
-	TRY(output_finish(&sandbox->outputs[1], &report->err, e));
 	report->wall_us = sandbox->ended_us - sandbox->started_us;
 	report->phase_us[REPORT_RUN] = report->wall_us;
 	return judge_ending(sandbox, disk.full, e);
@@ -335,7 +339,7 @@ static void reap_pid1(struct sandbox *sandbox)
 static int run_it(struct sandbox *sandbox, play_score *play, struct err *e)
 {
 	struct report *report = sandbox->report;
-	struct err reaping;
+	struct err reaping, late;
 	int r = build(sandbox, play, e), reaped;
 
 	collect_limits(sandbox);
@@ -350,6 +354,8 @@ static int run_it(struct sandbox *sandbox, play_score *play, struct err *e)
 	if (reap_some(sandbox->host, &reaped, &reaping) < 0)
 		log_debug("%s", reaping.text);
 	r = supervise_running(sandbox, e);
+	if (finish_outputs(sandbox, r < 0 ? &late : e) < 0 && r == 0)
+		r = -e->code;
 	if (r == 0) {
 		phase(sandbox, REPORT_COLLECT);
 		reap_pid1(sandbox);
@@ -483,19 +489,39 @@ static struct sandbox *sandbox_for(struct sandbox_host *host, const struct sandb
 }
 
 static int run_once(struct sandbox_host *host, const struct sandbox_spec *spec,
-                    const struct sandbox_watch *watch, bool user_namespace, bool *no_idmap,
+                    const struct sandbox_watch *watch, bool user_namespace, enum again *again,
                     struct report *report, struct sandbox **left, struct err *e)
 {
 	struct sandbox *sandbox = sandbox_for(host, spec, watch, user_namespace, report, e);
 	int r;
 
+	*again = AGAIN_NOT;
 	if (!sandbox) {
 		report->error = *e;
 		return -e->code;
 	}
 	r = run_it(sandbox, score_play, e);
-	*no_idmap = sandbox->no_idmap;
+	*again = sandbox->again;
 	return finish(sandbox, r, left, e);
+}
+
+/* Whether to play again, and how: each way once. */
+static bool plan_otherwise(struct sandbox_host *host, const struct sandbox_spec *spec,
+                           enum again again, bool *user_namespace)
+{
+	switch (again) {
+	case AGAIN_NOT:
+		return false;
+	case AGAIN_WITHOUT_IDMAP:
+		if (!*user_namespace || !spec->user_namespace_may_be_missing)
+			return false;
+		*user_namespace = false;
+		return true;
+	case AGAIN_JOINING_LATER:
+		host->clone_into_kills = true;
+		return true;
+	}
+	return false;
 }
 
 static const struct report new_report = {.exit_code = -1, .reason = REPORT_INTERNAL};
@@ -514,7 +540,9 @@ int sandbox_run(struct sandbox_host *host, const struct sandbox_spec *spec,
                 struct err *e)
 {
 	struct sigaction before;
-	bool no_idmap = false;
+	bool user_namespace = true;
+	struct json_object *labels;
+	enum again again;
 	int r;
 
 	if (left)
@@ -523,16 +551,13 @@ int sandbox_run(struct sandbox_host *host, const struct sandbox_spec *spec,
 	r = sandbox_spec_check(spec, e);
 	if (r < 0)
 		return refuse(report, e);
-	report->labels = labels_object(spec->labels);
+	labels = labels_object(spec->labels);
 	before = ignore_sigpipe();
-	r = run_once(host, spec, watch, true, &no_idmap, report, left, e);
-	if (no_idmap && spec->user_namespace_may_be_missing) {
-		struct json_object *labels = report->labels;
-
+	do {
 		*report = new_report;
 		report->labels = labels;
-		r = run_once(host, spec, watch, false, &no_idmap, report, left, e);
-	}
+		r = run_once(host, spec, watch, user_namespace, &again, report, left, e);
+	} while (r < 0 && plan_otherwise(host, spec, again, &user_namespace));
 	sigaction(SIGPIPE, &before, NULL);
 	return r;
 }
@@ -540,7 +565,7 @@ int sandbox_run(struct sandbox_host *host, const struct sandbox_spec *spec,
 /* ---- prepared ahead ---- */
 
 static int prepare_once(struct sandbox_host *host, const struct sandbox_spec *spec,
-                        bool user_namespace, bool *no_idmap, struct sandbox **prepared,
+                        bool user_namespace, enum again *again, struct sandbox **prepared,
                         struct err *e)
 {
 	static const struct sandbox_watch nobody = {.livefds = {-1, -1}, .cancelfd = -1};
@@ -549,6 +574,7 @@ static int prepare_once(struct sandbox_host *host, const struct sandbox_spec *sp
 	struct err late;
 	int r;
 
+	*again = AGAIN_NOT;
 	if (!report)
 		return err_set(e, ENOMEM, "no memory for a sandbox");
 	*report = new_report;
@@ -566,7 +592,7 @@ static int prepare_once(struct sandbox_host *host, const struct sandbox_spec *sp
 		return 0;
 	}
 	workspace_first_cause(sandbox, e);
-	*no_idmap = sandbox->no_idmap;
+	*again = sandbox->again;
 	sandbox_tear_down(sandbox, &late);
 	return -e->code;
 }
@@ -575,14 +601,15 @@ int sandbox_prepare(struct sandbox_host *host, const struct sandbox_spec *spec,
                     struct sandbox **prepared, struct err *e)
 {
 	struct sandbox_spec gated = *spec;
-	bool no_idmap = false;
+	bool user_namespace = true;
+	enum again again;
 	int r;
 
 	gated.command_later = true;
 	TRY(sandbox_spec_check(&gated, e));
-	r = prepare_once(host, &gated, true, &no_idmap, prepared, e);
-	if (no_idmap && spec->user_namespace_may_be_missing)
-		r = prepare_once(host, &gated, false, &no_idmap, prepared, e);
+	do
+		r = prepare_once(host, &gated, user_namespace, &again, prepared, e);
+	while (r < 0 && plan_otherwise(host, spec, again, &user_namespace));
 	return r;
 }
 

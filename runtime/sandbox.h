@@ -27,6 +27,7 @@ struct sandbox_host {
 	char run_path[256];
 	char cgroup_parent[64];
 	struct cgroup_host cgroups;
+	bool clone_into_kills; /* learnt: see clone_inside in outside.c */
 };
 int sandbox_host_open(struct sandbox_host *host, const struct sandbox_host_paths *paths,
                       struct err *e);

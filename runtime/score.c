@@ -143,6 +143,8 @@ static int inside_died(struct sandbox *sandbox, struct err *e)
 		               "--memory",
 		               (unsigned long long)sandbox->spec->limits.memory_bytes);
 	}
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !sandbox->host->clone_into_kills)
+		sandbox->again = AGAIN_JOINING_LATER;
 	return err_set(e, ECHILD, "the process inside died while it was built (wait status 0x%x)",
 	               (unsigned)status);
 }
@@ -177,6 +179,8 @@ static int first_cause(struct sandbox *sandbox, struct err *e)
 		if (message.kind == CHANNEL_FAILED)
 			return inside_failed(sandbox, &message, e);
 	}
+	if (sandbox->pidfd >= 0 && (e->code == EPIPE || e->code == ECONNRESET))
+		return inside_died(sandbox, e);
 	return -e->code;
 }
 

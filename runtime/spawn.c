@@ -5,7 +5,8 @@
  * pid 1 that is a copy of the launcher. Therefore, when the command starts:
  *
  *  - Nobody inside can read pid 1's memory, its environment or its descriptors (close_memory).
- *  - What anybody can read, its name and its command line, is that of agentdock-init.
+ *  - What anybody can read, its name and its command line, is that of agentdock-init; only how long the
+ *    launcher's was can be told, until init is there.
  *  - It holds INIT_FD, the program of init, and what the command has for 0, 1 and 2, which it closes;
  *    the first two are close-on-exec, so the command never has them.
  *  - All its signals are blocked, and have no handler: init takes what came meanwhile.

@@ -47,12 +47,15 @@ static int turns_open(void)
 	return semop(id, &give, 1) == 0 ? id : -1;
 }
 
+/* Or made by somebody whose turns are none: any user of the host's may make one under that key. */
 static bool is_stale(int id)
 {
-	struct semid_ds status;
+	struct semid_ds status = {0};
 
 	if (semctl(id, 0, IPC_STAT, (union semun){.buf = &status}) < 0)
 		return false;
+	if (status.sem_perm.cuid != 0 || status.sem_perm.uid != 0 || (status.sem_perm.mode & 022))
+		return true;
 	time_t last = status.sem_otime > status.sem_ctime ? status.sem_otime : status.sem_ctime;
 
 	return time(NULL) - last > STALE_SECONDS;

@@ -274,7 +274,10 @@ def whiteouts():
                                                      "SCHILY.xattr.user.overlay.opaque": "y"}),
                entry("redirect", DIR, mode=0o755,
                      pax={"SCHILY.xattr.trusted.overlay.redirect": "/etc",
-                          "SCHILY.xattr.user.overlay.redirect": "/etc"}))
+                          "SCHILY.xattr.user.overlay.redirect": "/etc"}),
+               entry("metacopy", data=b"x", pax={"SCHILY.xattr.trusted.overlay.metacopy": "",
+                                                 "SCHILY.xattr.user.overlay.metacopy": "",
+                                                 "SCHILY.xattr.user.comment": "any"}))
 
 
 @case("ok")

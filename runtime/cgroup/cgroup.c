@@ -189,6 +189,21 @@ static void delegate(const struct cgroup *cgroup)
 
 /* ---- create, open ---- */
 
+/* A group below a frozen one begins frozen, and so would all that is put into it, without a word. */
+static int check_thawed(const struct cgroup *cgroup, const char *parent, struct err *e)
+{
+	char text[CONTROL_TEXT_SIZE];
+	uint64_t frozen;
+
+	if (control_read(cgroup->v2fd, "cgroup.events", text, sizeof text) < 0 ||
+	    !control_number(text, "frozen", &frozen) || !frozen)
+		return 0;
+	return err_set(e, EBUSY,
+	               "cgroup %s is frozen, and nothing can start in it: write 0 to its "
+	               "cgroup.freeze, or to that of the group above it which is frozen",
+	               parent);
+}
+
 int cgroup_create(struct cgroup *cgroup, const struct cgroup_host *host, const char *parent,
                   const char *name, struct err *e)
 {
@@ -199,7 +214,7 @@ int cgroup_create(struct cgroup *cgroup, const struct cgroup_host *host, const c
 	TRY(group_name(&made, host, parent, name, e));
 	made.v2fd = group_make(host->v2_mount, made.path, e);
 	TRY(made.v2fd);
-	if (hybrid_create(&made, host, e) < 0) {
+	if (check_thawed(&made, parent, e) < 0 || hybrid_create(&made, host, e) < 0) {
 		group_remove(host->v2_mount, made.path, &ignored);
 		cgroup_release(&made);
 		return -e->code;
@@ -227,6 +242,19 @@ int cgroup_open(struct cgroup *cgroup, const struct cgroup_host *host, const cha
 	}
 	*cgroup = found;
 	return 0;
+}
+
+int cgroup_take_in(const struct cgroup *cgroup, pid_t pid, struct err *e)
+{
+	char text[16];
+	int r;
+
+	snprintf(text, sizeof text, "%d", pid);
+	r = control_write(cgroup->v2fd, "cgroup.procs", text);
+	if (r == 0)
+		return 0;
+	errno = -r;
+	return err_sys(e, "cgroup %s: taking process %d in", cgroup->path, pid);
 }
 
 /* ---- freeze, kill, wait ---- */

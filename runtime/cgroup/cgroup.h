@@ -79,6 +79,9 @@ int cgroup_limit(struct cgroup *cgroup, const struct cgroup_limits *limits, stru
  */
 int cgroup_join(const struct cgroup *cgroup, struct err *e);
 
+/* Moves process PID, another's child or one's own, into the group's v2 tree. */
+int cgroup_take_in(const struct cgroup *cgroup, pid_t pid, struct err *e);
+
 struct cgroup_usage {
 	uint64_t cpu_us, cpu_user_us, cpu_system_us;
 	uint64_t throttled_us;

@@ -13,6 +13,7 @@ import os
 import platform
 import re
 import shutil
+import stat
 import statistics
 import subprocess
 import sys
@@ -28,6 +29,7 @@ DOC = os.path.join(ROOT, "docs/performance.md")
 PLOT = os.path.join(ROOT, "docs/performance.svg")
 AGENTDOCK = os.path.join(BUILD, "agentdock")
 SPAWN = os.path.join(WORK, "spawn")
+NULL = os.path.join(WORK, "null")
 # RUN is on a tmpfs, as /run is wherever systemd is
 OWN = {"AGENTDOCK_STATE_DIR": STATE, "AGENTDOCK_RUN_DIR": "/dev/shm/agentdock-bench",
        "AGENTDOCK_CGROUP_PARENT": "agentdock-bench", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
@@ -61,6 +63,9 @@ def make_tree():
         file.write(f"root:x:0:\nsandbox:x:{USER}:\n")
     with open(os.path.join(TREE, "etc/hosts"), "w", encoding="ascii") as file:
         file.write("127.0.0.1 localhost\n::1 localhost ip6-localhost\n127.0.1.1 sandbox\n")
+    if not os.path.exists(NULL):
+        os.mknod(NULL, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        os.chmod(NULL, 0o666)
     agentdock("image", "import", TREE, "default")
     agentdock("run", "-q", "--", "/bin/true")
 
@@ -165,7 +170,7 @@ def spawn(commands, *options):
         for name, place, words in commands:
             file.write("\t".join([name, place, *words]) + "\n")
     with open(os.path.join(WORK, "errors"), "w+", encoding="utf-8") as errors:
-        done = subprocess.run([SPAWN, *options, path], env=OWN, text=True, check=True, stdout=subprocess.PIPE,
+        done = subprocess.run([SPAWN, "-n", NULL, *options, path], env=OWN, text=True, check=True, stdout=subprocess.PIPE,
                               stderr=errors)
         tell_errors(errors)
     rows = [line.split("\t") for line in done.stdout.splitlines()]

@@ -2,7 +2,7 @@
 /*
  * Times whole processes, from posix_spawn to reaped, for `make bench`.
  *
- *	spawn [-r ROUNDS] [-w WARMUP] [-j AT_ONCE] [-b MIB] [-f FILE] COMMANDS
+ *	spawn [-r ROUNDS] [-w WARMUP] [-j AT_ONCE] [-b MIB] [-f FILE] [-n NULL] COMMANDS
  *
  * Each line of the file COMMANDS is NAME, PLACE and the words of a command, separated by tabs. PLACE
  * is "host", or "v1": a mount namespace of its own without the v2 tree of a hybrid host, which some
@@ -10,7 +10,8 @@
  * microseconds, peak memory in KiB (of the largest process of its tree, which wait4 tells), exit
  * status. With -j the first command alone is run ROUNDS times, AT_ONCE at a time, and a last line
  * says how long all of it took. With -b this process holds MIB of memory while it spawns. Each command
- * finds FILE open as descriptor 9.
+ * finds FILE open as descriptor 9, and NULL (/dev/null) as its standard input and output: a node of
+ * the bench's own, for there are runtimes that give what they find there to the container's user.
  *
  * A program that is spawned inherits the peak of the process that spawned it, so this one is static
  * and small.
@@ -223,9 +224,9 @@ static int number(const char *text, int max)
 int main(int argc, char *argv[])
 {
 	int rounds = 100, warmup = 5, at_once = 0, option;
-	const char *file = NULL;
+	const char *file = NULL, *null = "/dev/null";
 
-	while ((option = getopt(argc, argv, "r:w:j:b:f:")) != -1) {
+	while ((option = getopt(argc, argv, "r:w:j:b:f:n:")) != -1) {
 		switch (option) {
 		case 'r':
 			rounds = number(optarg, 1000000);
@@ -242,20 +243,23 @@ int main(int argc, char *argv[])
 		case 'f':
 			file = optarg;
 			break;
+		case 'n':
+			null = optarg;
+			break;
 		default:
 			return 125;
 		}
 	}
 	if (optind + 1 != argc) {
 		fputs("usage: spawn [-r ROUNDS] [-w WARMUP] [-j AT_ONCE] [-b MIB] [-f FILE] "
-		      "COMMANDS\n",
+		      "[-n NULL] COMMANDS\n",
 		      stderr);
 		return 125;
 	}
 	read_commands(argv[optind]);
 	if (posix_spawn_file_actions_init(&quiet) ||
-	    posix_spawn_file_actions_addopen(&quiet, 0, "/dev/null", O_RDONLY, 0) ||
-	    posix_spawn_file_actions_addopen(&quiet, 1, "/dev/null", O_WRONLY, 0) ||
+	    posix_spawn_file_actions_addopen(&quiet, 0, null, O_RDONLY, 0) ||
+	    posix_spawn_file_actions_addopen(&quiet, 1, null, O_WRONLY, 0) ||
 	    (file && posix_spawn_file_actions_addopen(&quiet, FILE_FD, file, O_RDONLY, 0)))
 		die("posix_spawn");
 	if (at_once)

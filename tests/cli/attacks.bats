@@ -151,3 +151,51 @@ PY
 	equal output "$(sort -u <<<"${output//ENOTSUP/EOPNOTSUPP}")" EOPNOTSUPP
 	holds report.json '.evidence.denied_total == 0'
 }
+
+@test "the limits of pid 1 cannot be lowered, whose end would look like a fault of ours; those of others can" {
+	attack <<'PY'
+import resource, subprocess, sys
+other = subprocess.Popen(["sleep", "60"])
+for pid in (1, other.pid, 0):
+    try:
+        resource.prlimit(pid, resource.RLIMIT_STACK, (1 << 20, 1 << 20))
+        print("set")
+    except PermissionError:
+        print("EPERM")
+other.kill()
+PY
+	equal output "$output" $'EPERM\nset\nset'
+	holds report.json '.reason == "exited" and (.evidence.denied_calls == [{name: "prlimit64", count: 1}])'
+}
+
+@test "extended attributes, which old kernels keep in memory that nobody pays for, are not supported; reading them is" {
+	attack <<'PY'
+for path in ("/dev/shm/x", "/tmp/x", "x"):
+    open(path, "w").close()
+    for name in ("user.x", "security.x", "trusted.x"):
+        try:
+            os.setxattr(path, name, b"1")
+            print("set", name, path)
+        except OSError as error:
+            if error.errno != errno.EOPNOTSUPP:
+                print(error)
+    print(os.listxattr(path))
+import shutil
+shutil.copy2("x", "y")
+PY
+	equal output "$output" $'[]\n[]\n[]'
+	holds report.json '.evidence.denied_total == 0'
+}
+
+@test "the host's pressure is not to be seen: triggers on it are memory that nobody pays for, and take long to go" {
+	attack <<'PY'
+print(os.listdir("/proc/pressure") if os.path.exists("/proc/pressure") else [])
+for name in ("cpu", "io", "memory"):
+    try:
+        open("/proc/pressure/" + name, "r+").close()
+        print("opened", name)
+    except FileNotFoundError:
+        pass
+PY
+	equal output "$output" "[]"
+}

@@ -337,7 +337,7 @@ about_this() {
 		[ "$(ls outside) $(cat outside/canary)" = "canary canary" ]
 		[ -z "$(find tree ! -type f ! -type d ! -type l)" ]
 		[ -z "$(find tree ! -type l -perm /7000)" ]
-		[ -z "$(getfattr -Rhd -m 'trusted|security|user.overlay' tree 2>/dev/null)" ]
+		[ -z "$(getfattr -Rhd -m 'trusted|security|user.overlay' tree)" ]
 		[ "$(du -sk tree | cut -f 1)" -lt $((2 * bytes / 1024 + 4 * entries)) ]
 		# no name is listed that cannot be opened, links to nowhere apart
 		python3 -c '
@@ -379,7 +379,7 @@ for _, _, names, fd in os.fwalk("tree"):
 	ln ws/a ws/b
 	printf '#!/bin/sh\nid -u\n' >ws/su
 	chmod 6755 ws/su
-	setcap cap_net_raw+ep ws/a 2>/dev/null || true
+	setcap cap_net_raw+ep ws/a
 	mknod ws/null c 1 3
 	mknod ws/disk b 7 0
 	mknod ws/white c 0 0
@@ -471,7 +471,7 @@ for number in (999, 435, 321, 101):
     ctypes.set_errno(0)
     libc.syscall(number, 0, 0, 0, 0, 0)
     print(number, errno.errorcode.get(ctypes.get_errno(), 0))'
-	[[ $(jq -r .stdout.data.text "$json") == $'999 ENOSYS\n435 '*$'\n321 EPERM\n'* ]]
+	[[ $(jq -r .stdout.data.text "$json") == $'999 ENOSYS\n435 ENOSYS\n321 EPERM\n'* ]]
 	so '.evidence.denied_calls | any(.name == "bpf" and .count == 1)'
 	so '[.evidence.denied_calls[].name] | index("clone3") == null'
 }

@@ -367,3 +367,51 @@ print(open("bottom").read())'
 	[ "$output" = "$(printf 'caf\303\251')" ]
 	nothing_runs
 }
+
+# ---- the groups that it starts from and goes to ----
+
+@test "started from a group that was killed once, which some kernels take out on who is cloned elsewhere" {
+	local group
+	group=$(cgroup2_mount)/$AGENTDOCK_CGROUP_PARENT-killed
+	mkdir "$group"
+	echo 1 >"$group/cgroup.kill"
+	# shellcheck disable=SC2016 # the inner shell's
+	run -7 --separate-stderr sh -c 'echo 0 >"$0/cgroup.procs"; "$1" run --image default -- sh -c "echo ran; exit 7"' \
+		"$group" "$agentdock"
+	[ "$output" = ran ]
+	nothing_runs
+	rmdir "$group"
+}
+
+@test "R4 below a frozen group nothing starts, and it says so at once" {
+	local group
+	group=$(cgroup2_mount)/$AGENTDOCK_CGROUP_PARENT
+	mkdir -p "$group"
+	echo 1 >"$group/cgroup.freeze"
+	run --separate-stderr "$agentdock" run -- echo ran
+	echo 0 >"$group/cgroup.freeze"
+	[ "$status" = 125 ] && [ -z "$output" ]
+	one_line "agentdock: cgroup: cgroup $AGENTDOCK_CGROUP_PARENT is frozen, and nothing can start in it: write 0 to its cgroup.freeze*"
+	"$agentdock" run -- true
+	nothing_runs
+}
+
+@test "R2 without cgroup v2 it says what is missing, and the way out" {
+	# shellcheck disable=SC2016 # the inner shell's
+	in_namespace 'umount -l "$0"; exec "$AGENTDOCK" run -- true' "$(cgroup2_mount)"
+	[ "$status" = 125 ]
+	one_line "agentdock: cgroup: no cgroup v2 hierarchy is mounted *; mount -t cgroup2 cgroup2 *"
+	nothing_runs
+}
+
+@test "R7 the caller's standard input, output and error keep their owner and their mode" {
+	mknod null c 1 3
+	touch out err
+	chmod 640 null out err
+	stat -c '%n %u:%g %a' null out err >before
+	"$agentdock" run -q -- sh -c 'echo out; echo err >&2' <null >>out 2>>err
+	"$agentdock" run -q -- true <null >>null 2>>null
+	stat -c '%n %u:%g %a' null out err >after
+	equal owners "$(cat after)" "$(cat before)"
+	[ "$(cat out err)" = $'out\nerr' ]
+}

@@ -104,7 +104,7 @@ covered() {
 	for path in kcore keys key-users latency_stats timer_list timer_stats sched_debug interrupts partitions diskstats softirqs \
 		zoneinfo buddyinfo consoles misc config.gz kallsyms kmsg \
 		kpagecount kpageflags kpagecgroup vmallocinfo slabinfo allocinfo pagetypeinfo iomem ioports modules mtrr \
-		cmdline acpi asound scsi bus driver dynamic_debug fs irq sys sysrq-trigger; do
+		cmdline acpi asound scsi bus driver dynamic_debug fs irq pressure sys sysrq-trigger; do
 		[ ! -e "/proc/$path" ] || echo "/proc/$path"
 	done
 }

@@ -288,7 +288,7 @@ setup() {
 
 @test "gc of a store that holds nothing frees nothing" {
 	run -0 --separate-stderr "$agentdock" gc
-	[ "$output" = "freed 0 B in 0 unused layers; cleared away 0 dead sandboxes" ]
+	[ "$output" = "freed 0 B in 0 unused layers; cleared away 0 dead sandboxes and 0 templates of disks" ]
 	[ -z "$stderr" ]
 	run -0 --separate-stderr "$agentdock" gc --json
 	[ "$output" = '{"freed_bytes":0,"layers":0,"dead_sandboxes":0,"disk_templates":0}' ] && [ -z "$stderr" ]

@@ -61,7 +61,8 @@ ATTACK(leaked_cwd) = {
 	.name = "leaked_cwd",
 	.what = "start in a directory of the host, by a descriptor that is open in the runtime",
 	.seen = "CVE-2024-21626 (runc)",
-	.wall = "the working directory must have a path inside; Landlock beneath the root",
+	.wall = "no descriptor of the host inside; the working directory must have a path inside; "
+		"Landlock beneath the root",
 	.options = WORDS("--workdir", "/proc/self/fd/42"),
 	.control = WORDS(WITHOUT("closed descriptors"), WITHOUT("working directory check"),
                          WITHOUT("landlock")),

@@ -34,10 +34,11 @@ static const char *const secrets[] = {
 	"buddyinfo",   "kpagecount",    "kpageflags",   "config.gz",
 	"acpi",        "scsi",          "asound",       "bus",
 	"driver",      "irq",           "fs",           "dynamic_debug",
+	"pressure",
 };
 
 /* Opened for writing and left as they are. */
-static const char *const switches[] = {"sysrq-trigger", "sys/kernel/core_pattern"};
+static const char *const switches[] = {"sysrq-trigger", "sys/kernel/core_pattern", "pressure/cpu"};
 
 static long entry_of(int fd)
 {

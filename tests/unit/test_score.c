@@ -656,6 +656,23 @@ static void turns_that_nobody_gives_back_are_made_anew(void **state)
 	assert_int_equal(turns_taken(), 0);
 }
 
+/* Any user may make a semaphore under the key, and keep it as if turns came and went. */
+static void turns_of_somebody_else_are_none(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(semctl(semget(TURNS_KEY, 1, 0600), 0, IPC_RMID), 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(setresuid(65534, 65534, 65534) || semget(TURNS_KEY, 1, IPC_CREAT | 0666) < 0);
+	assert_int_equal(waitpid(pid, &(int){0}, 0), pid);
+	assert_int_equal(turns_taken(), turns_to_have());
+	runs_well(false);
+	runs_well(false);
+	assert_int_equal(turns_taken(), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -670,6 +687,7 @@ int main(void)
 		cmocka_unit_test(the_next_start_reaps),
 		cmocka_unit_test(who_waits_for_a_turn_can_be_canceled_or_too_late),
 		cmocka_unit_test(turns_that_nobody_gives_back_are_made_anew),
+		cmocka_unit_test(turns_of_somebody_else_are_none),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
