@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -67,6 +68,28 @@ void look_state_directory(struct doctor *doctor, struct finding *finding)
 		              "%s: only %s free", path, text);
 	else
 		finding_ok(finding, "%s: %s free", path, text);
+}
+
+static void look_run_directory(struct doctor *doctor, struct finding *finding)
+{
+	const char *path = cli_run_dir();
+	struct stat status;
+
+	(void)doctor;
+	if (stat(path, &status) < 0 && errno == ENOENT)
+		finding_ok(finding, "%s: the first run makes it", path);
+	else if (stat(path, &status) < 0)
+		finding_lacks(finding, FINDING_MISSING, "set AGENTDOCK_RUN_DIR", "%s: %s", path,
+		              strerror(errno));
+	else if (!S_ISDIR(status.st_mode))
+		finding_lacks(finding, FINDING_MISSING, "set AGENTDOCK_RUN_DIR",
+		              "%s is not a directory", path);
+	else if (status.st_uid != 0 || (status.st_mode & (S_IWGRP | S_IWOTH)))
+		finding_lacks(finding, FINDING_MISSING,
+		              "chown it to root and chmod go-w it, or set AGENTDOCK_RUN_DIR",
+		              "%s can be written by others than root", path);
+	else
+		finding_ok(finding, "%s is root's alone", path);
 }
 
 /* ---- cgroups ---- */
@@ -231,6 +254,7 @@ const struct check host_checks[] = {
 	{"pids controller", look_pids, true},
 	{"cgroup.kill", look_kill, true},
 	{"cgroup.freeze", look_freeze, true},
+	{"run directory", look_run_directory, false},
 	{"agentdock-archive", look_archiver, false},
 	{"agentdock-init", look_init, false},
 	{"default image", look_image, true},

@@ -313,6 +313,18 @@ setup() {
 	[ "$stderr" = "agentdock: descriptor 0 is closed, and opening /dev/null in its place: No such file or directory; mount /dev, or start agentdock with 0 to 2 open" ]
 }
 
+@test "doctor refuses the run directory that run refuses" {
+	mkdir theirs
+	chmod 777 theirs
+	AGENTDOCK_RUN_DIR=$PWD/theirs run -125 "$agentdock" doctor
+	[[ $output == *"run directory "*" missing  $PWD/theirs can be written by others than root; chown it to root "* ]]
+	AGENTDOCK_RUN_DIR=$PWD/theirs run -125 --separate-stderr "$agentdock" run -- true
+	[[ $stderr == "agentdock: run directory $PWD/theirs can be written by others than root; "* ]]
+	chmod 700 theirs
+	AGENTDOCK_RUN_DIR=$PWD/theirs "$agentdock" doctor --json >doctor.json || true
+	[ "$(jq -r '.[] | select(.check == "run directory") | .state' doctor.json)" = ok ]
+}
+
 @test "doctor knows the sysctl that makes pid 1 of a sandbox readable" {
 	local value
 	for value in 0 1 2; do
