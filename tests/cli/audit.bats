@@ -34,8 +34,9 @@ fake_chroot() {
 	equal "the table" "$(cat table)" "$(
 		cat <<-'END'
 			ATTACK                  OUTCOME  WALL; WHAT WAS SEEN
-			leaked_cwd              held     the working directory must have a path inside;
-			                                 Landlock beneath the root
+			leaked_cwd              held     no descriptor of the host inside; the working
+			                                 directory must have a path inside; Landlock
+			                                 beneath the root
 			                                 the sandbox refuses to start (exit status 125):
 			                                 agentdock: working directory
 			                                 '/proc/self/fd/42': No such file or directory
@@ -70,7 +71,7 @@ fake_chroot() {
 	equal "the object" "$(jq -c 'del(.attacks[0].evidence, .attacks[0].what)' audit.json)" \
 		"$(jq -nc --arg version "$("$agentdock" version)" '{runtime: $version, held: 1, broken: 0, absent: 0, error: 0,
 			attacks: [{attack: "leaked_cwd", seen: "CVE-2024-21626 (runc)",
-			wall: "the working directory must have a path inside; Landlock beneath the root", outcome: "held"}]}')"
+			wall: "no descriptor of the host inside; the working directory must have a path inside; Landlock beneath the root", outcome: "held"}]}')"
 	holds audit.json '.attacks[0].evidence | contains("No such file or directory")'
 }
 
