@@ -39,7 +39,7 @@ ARCHIVE_LIBS := -larchive -lz -lbz2 -llzma -lzstd
 CFLAGS := $(STD) $(WARN) $(OPT) $(HARDEN) $(if $(UNSAFE),-DAGENTDOCK_UNSAFE) -ffile-prefix-map=$(CURDIR)=. $(EXTRA_CFLAGS)
 
 # ---- what belongs to what ----
-LAYERS    := base seccomp rootfs runtime/cgroup runtime/identity runtime/network fleet runtime
+LAYERS    := base seccomp rootfs runtime/cgroup runtime/identity runtime/network fleet runtime oci
 MAINS     := seccomp/compile_main.c
 layer_src  = $(filter-out $(MAINS),$(wildcard $(1)/*.c) $(wildcard $(1)/*.S))
 LIB_SRC   := $(foreach l,$(LAYERS),$(call layer_src,$(l)))
