@@ -9,10 +9,13 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "oci/config.h"
 
 /* Unit tests run in the root of the tree. */
 #define OCI_DATA "tests/data/oci/"
 #define OCI_FULL OCI_DATA "full.json"
+
+#define scoped_config __attribute__((cleanup(oci_config_release))) struct oci_config
 
 /*
  * The last step of PATH ("a.b[2]", "a["name"].b") as a key or an index in *HOLDER, which is looked
@@ -44,7 +47,7 @@ static const char *oci_step_read(const char *path, struct oci_step *step)
 	return path + length;
 }
 
-static struct oci_step oci_find(struct json_object *document, const char *path)
+static inline struct oci_step oci_find(struct json_object *document, const char *path)
 {
 	struct oci_step step = {.holder = document};
 
@@ -60,7 +63,7 @@ static struct oci_step oci_find(struct json_object *document, const char *path)
 }
 
 /* VALUE is JSON with ' for "; NULL deletes. */
-static void oci_change(struct json_object *document, const char *path, const char *value)
+static inline void oci_change(struct json_object *document, const char *path, const char *value)
 {
 	struct oci_step step = oci_find(document, path);
 	struct json_object *parsed = NULL;
@@ -82,7 +85,7 @@ static void oci_change(struct json_object *document, const char *path, const cha
 		json_object_object_del(step.holder, step.key);
 }
 
-static struct json_object *oci_full(void)
+static inline struct json_object *oci_full(void)
 {
 	struct json_object *document = NULL;
 	struct err e;
@@ -93,7 +96,7 @@ static struct json_object *oci_full(void)
 }
 
 /* The path of a key in what holds it, as refusals write it. */
-static void oci_path(char *path, size_t size, const char *outer, const char *key)
+static inline void oci_path(char *path, size_t size, const char *outer, const char *key)
 {
 	static const char *const maps[] = {"annotations", "linux.sysctl", "linux.netDevices",
 	                                   "linux.resources.unified", "linux.resources.rdma"};
@@ -104,6 +107,63 @@ static void oci_path(char *path, size_t size, const char *outer, const char *key
 			return;
 		}
 	snprintf(path, size, "%s%s%s", outer, *outer ? "." : "", key);
+}
+
+static inline int parse_document(struct json_object *document, struct oci_config *config,
+                                 struct err *e)
+{
+	const char *text = json_object_to_json_string(document);
+
+	return oci_config_parse(text, strlen(text), config, e);
+}
+
+static inline int parse_changed(const char *path, const char *value, struct oci_config *config,
+                                struct err *e)
+{
+	scoped_json document = oci_full();
+
+	oci_change(document, path, value);
+	return parse_document(document, config, e);
+}
+
+static inline void takes(const char *path, const char *value)
+{
+	scoped_config config = {0};
+	struct err e;
+
+	if (parse_changed(path, value, &config, &e) < 0)
+		fail_msg("%s = %s: %s", path, value ? value : "nothing", e.text);
+}
+
+/* The refusal is "config.json: " and SAYS, and perhaps more. */
+static inline void refuses(const char *path, const char *value, const char *says)
+{
+	const char *shown = value ? value : "nothing";
+	scoped_config config = {0};
+	char wanted[300];
+	struct err e;
+
+	if (parse_changed(path, value, &config, &e) == 0)
+		fail_msg("%s = %s is taken", path, shown);
+	snprintf(wanted, sizeof wanted, "config.json: %s", says);
+	if (strncmp(e.text, wanted, strlen(wanted)) != 0)
+		fail_msg("%s = %s: \"%s\", not \"%s\"", path, shown, e.text, wanted);
+	assert_int_equal(e.code, EINVAL);
+	assert_null(config.version);
+}
+
+struct rule {
+	const char *path;
+	const char *taken, *refused; /* NULL deletes the key */
+	const char *says;
+};
+
+static inline void keep(const struct rule *rules, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		takes(rules[i].path, rules[i].taken);
+		refuses(rules[i].path, rules[i].refused, rules[i].says);
+	}
 }
 
 #endif

@@ -20,24 +20,14 @@
 
 #include "base/files.h"
 #include "base/scoped.h"
-#include "oci/config.h"
 #include "tests/unit/oci_fixture.h"
-
-#define scoped_config __attribute__((cleanup(oci_config_release))) struct oci_config
-
-static int parse(struct json_object *document, struct oci_config *config, struct err *e)
-{
-	const char *text = json_object_to_json_string(document);
-
-	return oci_config_parse(text, strlen(text), config, e);
-}
 
 static void full(struct oci_config *config)
 {
 	scoped_json document = oci_full();
 	struct err e;
 
-	if (parse(document, config, &e) < 0)
+	if (parse_document(document, config, &e) < 0)
 		fail_msg("%s", e.text);
 }
 
@@ -436,7 +426,7 @@ static void of_another_type(const char *path, struct json_object *value, struct 
 
 	(void)visited;
 	oci_change(document, path, json_object_is_type(value, json_type_string) ? "7" : "'x'");
-	if (parse(document, &config, &e) == 0)
+	if (parse_document(document, &config, &e) == 0)
 		fail_msg("%s is not read: a value of another type is taken", path);
 	snprintf(wanted, sizeof wanted, "config.json: %s: must be ", path);
 	if (strncmp(e.text, wanted, strlen(wanted)) != 0)
@@ -467,7 +457,7 @@ static void absent(const char *path, struct json_object *value, struct visited *
 	if (path[strlen(path) - 1] == ']')
 		return;
 	oci_change(document, path, NULL);
-	if (parse(document, &config, &e) == 0)
+	if (parse_document(document, &config, &e) == 0)
 		return;
 	snprintf(wanted, sizeof wanted, "config.json: %s: is missing, and must be there", path);
 	if (!strcmp(e.text, wanted))
