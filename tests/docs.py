@@ -7,6 +7,7 @@ docs.py tests             each test and path that docs/threat-model.md names is 
 docs.py links             no relative link leads nowhere
 docs.py options HELP      each option in the text HELP (agentdock run --help) is in agentdock.1 and the other way round
 docs.py audit HELP        the same of agentdock audit --help and agentdock-audit.1
+docs.py oci               the table of docs/oci.md has each key of tests/data/oci/full.json, and tests that are there
 docs.py escapes LIST      each attack of LIST (agentdock audit --list --json) has its row in docs/threat-model.md, and no other
 """
 import json
@@ -111,6 +112,40 @@ def audit(help_text):
     return listed_in(page, text(page), set(re.findall(r"^  --([a-z-]+)", help_text, re.M)))
 
 
+# objects of a config.json that are maps: their names are those of things
+OCI_MAPS = {"annotations", "linux.sysctl", "linux.netDevices", "linux.resources.unified", "linux.resources.rdma"}
+# objects whose members are all alike
+OCI_ALIKE = {"hooks", "linux.timeOffsets"}
+
+
+def oci_keys(value, path=""):
+    """(object, key) of each key in VALUE, with a * for names and for members that are alike."""
+    for item in value if isinstance(value, list) else []:
+        yield from oci_keys(item, path)
+    for key, item in value.items() if isinstance(value, dict) else []:
+        inner = f"{path}.*" if path in OCI_MAPS | OCI_ALIKE else f"{path}.{key}".lstrip(".")
+        if path not in OCI_MAPS:
+            yield path, key
+        yield from oci_keys(item, inner)
+
+
+def oci():
+    doc, code = "docs/oci.md", "".join(text(f"tests/unit/test_oci_{f}.c") for f in ("config", "rules", "relations"))
+    want, have = set(oci_keys(json.loads(text("tests/data/oci/full.json")))), set()
+    for row in re.findall(r"^\| (`.*|the document) \| (.*?) \| (?:.*?) ?\| (.*?) \|$", text(doc), re.M):
+        paths = re.findall(r"`(.*?)`", row[0]) or [""]
+        have |= {(path, key) for path in paths for key in re.findall(r"`(.*?)`", row[1])}
+        if not re.findall(r"`(.*?)`", row[2]):
+            yield doc, f"{row[0]}: names no test"
+    for path, key in sorted(want - have):
+        yield doc, f"lacks {key} of {path or 'the document'}"
+    for path, key in sorted(have - want):
+        yield doc, f"{key} of {path or 'the document'} is not in full.json"
+    for test in sorted(set(re.findall(r"`(test_[a-z_]+)`", text(doc)))):
+        if f"cmocka_unit_test({test})" not in code:
+            yield doc, f"{test}: no such test"
+
+
 def escapes(list_json):
     doc = "docs/threat-model.md"
     want = [f"| `{a['attack']}` | {a['what']} | {a['wall']} | {a['seen']} |" for a in json.loads(list_json)]
@@ -130,7 +165,7 @@ def escapes(list_json):
 
 def main():
     checks = {"score": score, "tests": tests, "links": links, "options": options, "audit": audit,
-              "escapes": escapes}
+              "oci": oci, "escapes": escapes}
     breaches = list(checks[sys.argv[1]](*sys.argv[2:]))
     for file, what in breaches:
         print(f"{file}: {what}")

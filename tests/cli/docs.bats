@@ -21,6 +21,10 @@ setup() {
 	python3 "$docs" links
 }
 
+@test "docs/oci.md has every key of a config.json, with tests that are there" {
+	python3 "$docs" oci
+}
+
 @test "the manual page describes every option of run, and no other" {
 	python3 "$docs" options "$("$agentdock" run --help)"
 }
@@ -58,6 +62,13 @@ setup() {
 	[[ $output == *"--unheard-of is not described"* ]]
 	run -1 python3 "$docs" audit '  --unheard-of'
 	[[ $output == *"--unheard-of is not described"* && $output == *"--runtime is no option"* ]]
+	mkdir -p "$BATS_TEST_TMPDIR/tests/data/oci" "$BATS_TEST_TMPDIR/tests/unit"
+	sed 's/"cpus"/"unheardOf"/' "$root/tests/data/oci/full.json" >"$BATS_TEST_TMPDIR/tests/data/oci/full.json"
+	cp "$root"/tests/unit/test_oci_* "$BATS_TEST_TMPDIR/tests/unit"
+	sed -i '/unit_test(test_mounts)/d' "$BATS_TEST_TMPDIR/tests/unit/test_oci_config.c"
+	run -1 python3 "$docs" oci
+	[[ $output == *"lacks unheardOf of linux.resources.cpu"* ]]
+	[[ $output == *"cpus of linux.resources.cpu is not in full.json"* && $output == *"test_mounts: no such test"* ]]
 	mkdir "$BATS_TEST_TMPDIR/tests/escape"
 	run -1 python3 "$docs" escapes '[{"attack":"unheard_of","what":"a","wall":"b","seen":"c"}]'
 	[[ $output == *"lacks the row | \`unheard_of\` | a | b | c |"* && $output == *"is of no attack: | \`leaked_cwd\`"* ]]
