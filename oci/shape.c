@@ -288,7 +288,7 @@ static int array_length(const struct value *v, size_t *length, struct err *e)
 static int read_flags(const struct value *v, struct err *e)
 {
 	struct shape_place at = {.outer = v->place, .step = SHAPE_INDEX};
-	uint64_t all = 0, meaning;
+	uint64_t all = 0, meaning = 0;
 	size_t count;
 
 	TRY(array_length(v, &count, e));

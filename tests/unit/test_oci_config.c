@@ -33,14 +33,19 @@ static void full(struct oci_config *config)
 
 /* ---- every key ---- */
 
-#define assert_strings(list, ...)                                                                  \
-	do {                                                                                       \
-		static const char *const wanted_[] = {__VA_ARGS__};                                \
-		assert_int_equal((list).count, sizeof wanted_ / sizeof *wanted_);                  \
-		for (size_t i_ = 0; i_ < (list).count; i_++)                                       \
-			assert_string_equal((list).items[i_], wanted_[i_]);                        \
-		assert_null((list).items[(list).count]);                                           \
-	} while (0)
+/* WANTED ends with NULL, as the list does. */
+static void same_strings(const struct oci_strings *list, const char *const wanted[])
+{
+	size_t count = 0;
+
+	for (; wanted[count]; count++) {
+		assert_true(count < list->count);
+		assert_string_equal(list->items[count], wanted[count]);
+	}
+	assert_int_equal(list->count, count);
+	assert_null(list->items[count]);
+}
+#define assert_strings(list, ...) same_strings(&(list), (const char *const[]){__VA_ARGS__, NULL})
 
 #define assert_set(number, wanted)                                                                 \
 	do {                                                                                       \
@@ -602,7 +607,7 @@ static size_t examples(const char *directory, void (*each)(const char *directory
 
 	if (!dir)
 		fail_msg("%s: %s", directory, strerror(errno));
-	for (struct dirent *entry; (entry = readdir(dir));)
+	for (struct dirent *entry; dir && (entry = readdir(dir));)
 		if (entry->d_name[0] != '.') {
 			each(directory, entry->d_name);
 			count++;
