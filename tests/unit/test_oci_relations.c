@@ -59,6 +59,8 @@ static void test_mappings(void **state)
 	takes("linux.gidMappings", value);
 	snprintf(value, sizeof value, both, 9, 2000);
 	refuses("linux.gidMappings", value, "linux.gidMappings[1].containerID: its ids are those");
+	snprintf(value, sizeof value, both, 9, 2000);
+	refuses("linux.uidMappings", value, "linux.uidMappings[1].containerID: its ids are those");
 	snprintf(value, sizeof value, both, 10, 996);
 	refuses("linux.gidMappings", value, "linux.gidMappings[1].hostID: its ids are those of");
 	snprintf(value, sizeof value, both, 10, 1009);
@@ -404,6 +406,10 @@ static void test_other_platforms(void **state)
 		{"zos", "{'namespaces': [{'type': 'uts', 'path': 'a'}]}",
 	         "{'namespaces': [{'type': 'network'}]}",
 	         "zos.namespaces[0].type: \"network\" is none of the values that can be"},
+		{"zos", "{'namespaces': [{'type': 'mount'}, {'type': 'pid'}, {'type': 'ipc'}]}",
+	         "{'namespaces': [{}]}", "zos.namespaces[0].type: is missing, and must be there"},
+		{"freebsd", "{'jail': {'ip4': 'new', 'ip6': 'inherit', 'sysvmsg': 'disable'}}",
+	         "{'jail': {'ip6': 'none'}}", "freebsd.jail.ip6: \"none\" is none of the values"},
 		{"windows", "{}", "[]", "windows: must be an object, not an array"},
 		{"solaris", "{}", "1", "solaris: must be an object, not 1"},
 		{"vm", "{}", "true", "vm: must be an object, not true"},

@@ -26,8 +26,9 @@
 
 static void test_versions(void **state)
 {
-	static const char *const taken[] = {"'1.0.0'", "'1.0.2-dev'", "'0.5.0-dev'", "'1.99.10'",
-	                                    "'1.0.0-rc.1.x-y+build.007'"};
+	static const char *const taken[] = {"'1.0.0'",     "'1.0.2-dev'",
+	                                    "'0.5.0-dev'", "'1.99.10'",
+	                                    "'1.0.0-0'",   "'1.0.0-rc.1.x-y+build.007'"};
 	static const char *const refused[] = {
 		"''",       "'1'",      "'1.0'",      "'1.0.0.'",        "'1.0.0.0'", "'01.0.0'",
 		"'1.00.0'", "'1.0.0-'", "'1.0.0-01'", "'1.0.0-a..b'",    "'1.0.0+'",  "'1.0.0+a+b'",
@@ -228,7 +229,7 @@ static void test_ranges(void **state)
 
 		takes(range->path, range->lowest);
 		takes(range->path, range->highest);
-		snprintf(says, sizeof says, "%s: must be ", range->path);
+		snprintf(says, sizeof says, "%s: must be a whole number from ", range->path);
 		refuses(range->path, range->below ? range->below : "-1", says);
 		if (range->above)
 			refuses(range->path, range->above, says);
