@@ -133,10 +133,13 @@ static int no_such_image(const struct image_store *store, const char *reference,
 		               "image default: not in %s; make it with `make image`, or "
 		               "import another with `agentdock image import SOURCE default`",
 		               store->path);
-	return err_set(e, ENOENT,
-	               "image %s: not in %s; see `agentdock image list`, or import it "
-	               "with `agentdock image import SOURCE NAME`",
-	               reference, store->path);
+	err_set(e, ENOENT,
+	        "image %s: not in %s; see `agentdock image list`, or import it with `agentdock "
+	        "image import SOURCE NAME`",
+	        reference, store->path);
+	if (image_hex_prefix_valid(reference) && strlen(reference) < IMAGE_HEX_PREFIX_MIN)
+		return err_hint(e, "of a digest, give %d digits at least", IMAGE_HEX_PREFIX_MIN);
+	return -e->code;
 }
 
 int image_resolve(const struct image_store *store, const char *reference,
