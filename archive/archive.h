@@ -6,7 +6,9 @@
  *	confine.c  what the program takes from itself before it reads the first byte
  *	source.c   bytes to entries: libarchive, and nothing of it that writes
  *	unpack.c   entries to the tree: what is let through, the limits
+ *	whiteouts.c  what a layer removes from those below it
  *	target.c   the tree: every name is resolved beneath one descriptor
+ *	plan.c     a packed image to what it is made of
  *	pack.c     a directory to entries, in a fixed order
  *	writer.c   entries to a tar stream
  *
@@ -32,12 +34,14 @@ struct archive_counts {
 };
 
 struct unpack_options {
+	bool layer;     /* of an image, as "image" is: whiteouts are carried out */
 	bool image;     /* owners, all mode bits, some extended attributes, FIFOs */
 	bool has_owner; /* owner_uid:owner_gid instead of what the archive says */
 	uid_t owner_uid;
 	gid_t owner_gid;
 	uint64_t limit_bytes, limit_entries;
 	int progressfd; /* -1: none */
+	int opaquefd;   /* of a layer: takes a struct archive_opaque */
 };
 /* SOURCE is made (source_init) before the confinement, and used here after it. */
 struct source;

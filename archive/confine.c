@@ -109,6 +109,7 @@ static const int calls_unpack[] = {
 	SCMP_SYS(utimensat),
 	-1,
 };
+static const int calls_plan[] = {SCMP_SYS(openat2), -1};
 static const int calls_none[] = {-1};
 
 static const int caps_image[] = {CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_FOWNER,
@@ -120,7 +121,7 @@ static const struct walls {
 	bool namespaces;
 	bool may_be_missing; /* another wall stands around us already */
 	bool beneath_cwd;
-	bool makes_fifos;
+	bool makes_fifos, makes_whiteouts;
 	const int *caps;
 	const int *calls;
 	uint64_t landlock;
@@ -138,6 +139,14 @@ static const struct walls {
                            .caps = caps_image,
                            .calls = calls_unpack,
                            .landlock = LANDLOCK_WRITE},
+	[CONFINE_LAYER] = {.namespaces = true,
+                           .beneath_cwd = true,
+                           .makes_fifos = true,
+                           .makes_whiteouts = true,
+                           .caps = caps_image,
+                           .calls = calls_unpack,
+                           .landlock = LANDLOCK_WRITE | LANDLOCK_ACCESS_FS_MAKE_CHAR},
+	[CONFINE_PLAN] = {.caps = caps_pack, .calls = calls_plan, .landlock = LANDLOCK_READ},
 };
 
 static int lower_limit(int resource, const char *name, rlim_t wanted, struct err *e)
@@ -343,6 +352,8 @@ static int filter_rules(scmp_filter_ctx filter, const struct walls *walls)
 	const struct scmp_arg_cmp is_fd = SCMP_A0(SCMP_CMP_MASKED_EQ, 0x80000000U, 0);
 	const struct scmp_arg_cmp no_exec = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
 	const struct scmp_arg_cmp fifo = SCMP_A2(SCMP_CMP_MASKED_EQ, S_IFMT, S_IFIFO);
+	const struct scmp_arg_cmp device = SCMP_A2(SCMP_CMP_MASKED_EQ, S_IFMT, S_IFCHR);
+	const struct scmp_arg_cmp zero = SCMP_A3(SCMP_CMP_EQ, 0);
 	int result = 0;
 
 	for (size_t i = 0; i < 2; i++)
@@ -356,6 +367,9 @@ static int filter_rules(scmp_filter_ctx filter, const struct walls *walls)
 		result = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, is_fd);
 	if (result == 0 && walls->makes_fifos)
 		result = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mknodat), 1, fifo);
+	if (result == 0 && walls->makes_whiteouts)
+		result = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mknodat), 2, device,
+		                          zero);
 	return result;
 }
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agentdock-archive: packs a directory, unpacks an archive, decompresses a stream; see archive.h.
+ * agentdock-archive: packs a directory, unpacks an archive, decompresses a stream, reads what a
+ * packed image is made of; see archive.h.
  * It is started by the image store and inside of sandboxes, not by people.
  *
  *	pack    [--from FD|DIR] [--keep-owner] [--epoch] [--xattrs]             directory -> stdout
- *	unpack  --mode checkout|image --limit-bytes N --limit-entries N         stdin -> working
- *	        [--owner UID:GID] [--progress-fd FD]                            directory
+ *	unpack  --mode checkout|image|layer --limit-bytes N --limit-entries N   stdin -> working
+ *	        [--owner UID:GID] [--progress-fd FD] [--opaque-fd FD]           directory
  *	cat     --limit-bytes N                                                 stdin -> stdout
+ *	plan    --from FD|DIR --arch MACHINE [--ref NAME] --plan-fd FD          packed image ->
+ *	                                                                        struct image_plan
  *
  * Each takes --result-fd FD (one struct archive_result is written there, in the end) and --lock-fd
  * FD (kept open while the program lives). All other descriptors but 0, 1 and 2 are closed.
@@ -23,20 +26,22 @@
 
 #include "archive/archive.h"
 #include "archive/confine.h"
+#include "archive/plan.h"
 #include "archive/source.h"
 #include "base/files.h"
 #include "base/scoped.h"
 #include "base/strings.h"
 
 enum { EXIT_ARCHIVE = 1, EXIT_OURS = 125 };
-enum verb { PACK = 1 << 0, UNPACK = 1 << 1, CAT = 1 << 2 };
+enum verb { PACK = 1 << 0, UNPACK = 1 << 1, CAT = 1 << 2, PLAN = 1 << 3 };
 
 struct options {
 	int fromfd; /* owned */
-	int resultfd, lockfd;
+	int resultfd, lockfd, planfd;
 	bool has_mode, has_bytes, has_entries;
 	struct pack_options pack;
 	struct unpack_options unpack;
+	struct plan_options plan;
 };
 
 /* ---- options ---- */
@@ -86,9 +91,10 @@ static int set_xattrs(struct options *options, const char *text, struct err *e)
 
 static int set_mode(struct options *options, const char *text, struct err *e)
 {
-	options->unpack.image = strcmp(text, "image") == 0;
+	options->unpack.layer = strcmp(text, "layer") == 0;
+	options->unpack.image = options->unpack.layer || strcmp(text, "image") == 0;
 	if (!options->unpack.image && strcmp(text, "checkout") != 0)
-		return err_set(e, EINVAL, "\"%s\" is neither checkout nor image", text);
+		return err_set(e, EINVAL, "\"%s\" is neither checkout, image nor layer", text);
 	options->has_mode = true;
 	return 0;
 }
@@ -128,6 +134,30 @@ static int set_progress_fd(struct options *options, const char *text, struct err
 	return parse_fd(text, &options->unpack.progressfd, e);
 }
 
+static int set_opaque_fd(struct options *options, const char *text, struct err *e)
+{
+	return parse_fd(text, &options->unpack.opaquefd, e);
+}
+
+static int set_plan_fd(struct options *options, const char *text, struct err *e)
+{
+	return parse_fd(text, &options->planfd, e);
+}
+
+static int set_arch(struct options *options, const char *text, struct err *e)
+{
+	(void)e;
+	options->plan.architecture = text;
+	return 0;
+}
+
+static int set_ref(struct options *options, const char *text, struct err *e)
+{
+	(void)e;
+	options->plan.ref = text;
+	return 0;
+}
+
 static int set_result_fd(struct options *options, const char *text, struct err *e)
 {
 	return parse_fd(text, &options->resultfd, e);
@@ -144,7 +174,7 @@ static const struct rule {
 	unsigned verbs; /* set of enum verb */
 	int (*set)(struct options *options, const char *text, struct err *e);
 } rules[] = {
-	{"from", required_argument, PACK, set_from},
+	{"from", required_argument, PACK | PLAN, set_from},
 	{"keep-owner", no_argument, PACK, set_keep_owner},
 	{"epoch", no_argument, PACK, set_epoch},
 	{"xattrs", no_argument, PACK, set_xattrs},
@@ -153,8 +183,12 @@ static const struct rule {
 	{"limit-bytes", required_argument, UNPACK | CAT, set_limit_bytes},
 	{"limit-entries", required_argument, UNPACK, set_limit_entries},
 	{"progress-fd", required_argument, UNPACK, set_progress_fd},
-	{"result-fd", required_argument, PACK | UNPACK | CAT, set_result_fd},
-	{"lock-fd", required_argument, PACK | UNPACK | CAT, set_lock_fd},
+	{"opaque-fd", required_argument, UNPACK, set_opaque_fd},
+	{"arch", required_argument, PLAN, set_arch},
+	{"ref", required_argument, PLAN, set_ref},
+	{"plan-fd", required_argument, PLAN, set_plan_fd},
+	{"result-fd", required_argument, PACK | UNPACK | CAT | PLAN, set_result_fd},
+	{"lock-fd", required_argument, PACK | UNPACK | CAT | PLAN, set_lock_fd},
 };
 enum { RULES = sizeof rules / sizeof rules[0] };
 
@@ -179,16 +213,22 @@ static int parse_options(int argc, char **argv, enum verb verb, struct options *
 		return err_set(e, EINVAL, "\"%s\" is one argument too many", argv[optind]);
 	if (verb == UNPACK && !(options->has_mode && options->has_bytes && options->has_entries))
 		return err_set(e, EINVAL, "unpack needs --mode, --limit-bytes, --limit-entries");
+	if (options->unpack.layer && options->unpack.opaquefd < 0)
+		return err_set(e, EINVAL, "unpack --mode layer needs --opaque-fd");
 	if (verb == CAT && !options->has_bytes)
 		return err_set(e, EINVAL, "cat needs --limit-bytes");
+	if (verb == PLAN &&
+	    (options->fromfd < 0 || options->planfd < 0 || !options->plan.architecture))
+		return err_set(e, EINVAL, "plan needs --from, --arch, --plan-fd");
 	return 0;
 }
 
 /* Descriptors that a careless caller let through could lead out of the confinement. */
 static int close_others(const struct options *options, struct err *e)
 {
-	const int kept[] = {options->fromfd, options->resultfd, options->lockfd,
-	                    options->unpack.progressfd};
+	const int kept[] = {options->fromfd,          options->resultfd,
+	                    options->lockfd,          options->unpack.progressfd,
+	                    options->unpack.opaquefd, options->planfd};
 	unsigned low = 3;
 
 	for (;;) {
@@ -220,12 +260,14 @@ static int run_pack(struct options *options, struct archive_counts *counts, stru
 static int run_unpack(struct options *options, struct archive_counts *counts, struct err *e)
 {
 	__attribute__((cleanup(source_release))) struct source source;
+	enum confinement kind = options->unpack.layer   ? CONFINE_LAYER
+	                        : options->unpack.image ? CONFINE_IMAGE
+	                                                : CONFINE_CHECKOUT;
 	scoped_fd rootfd = -1;
 
 	umask(0);
 	TRY(source_init(&source, SOURCE_TAR, e));
-	TRY(confine_self(options->unpack.image ? CONFINE_IMAGE : CONFINE_CHECKOUT, -1,
-	                 options->unpack.limit_bytes, &rootfd, e));
+	TRY(confine_self(kind, -1, options->unpack.limit_bytes, &rootfd, e));
 	return unpack_stream(&source, STDIN_FILENO, rootfd, &options->unpack, counts, e);
 }
 
@@ -240,6 +282,19 @@ static int run_cat(struct options *options, struct archive_counts *counts, struc
 	                  e);
 }
 
+static int run_plan(struct options *options, struct archive_counts *counts, struct err *e)
+{
+	scoped_mem struct image_plan *plan = calloc(1, sizeof *plan);
+	int nonefd = -1;
+
+	(void)counts;
+	if (!plan)
+		return err_set(e, ENOMEM, "no memory to plan with");
+	TRY(confine_self(CONFINE_PLAN, options->fromfd, sizeof *plan, &nonefd, e));
+	TRY(plan_image(options->fromfd, &options->plan, plan, e));
+	return fd_write_all(options->planfd, plan, sizeof *plan, e);
+}
+
 static const struct command {
 	const char *name;
 	enum verb verb;
@@ -248,6 +303,7 @@ static const struct command {
 	{"pack", PACK, run_pack},
 	{"unpack", UNPACK, run_unpack},
 	{"cat", CAT, run_cat},
+	{"plan", PLAN, run_plan},
 };
 
 /* ---- the end ---- */
@@ -307,8 +363,10 @@ static const struct command *find_command(const char *name)
 
 int main(int argc, char **argv)
 {
-	struct options options = {
-		.fromfd = -1, .resultfd = -1, .lockfd = -1, .unpack = {.progressfd = -1}};
+	struct options options = {.fromfd = -1,
+	                          .resultfd = -1,
+	                          .lockfd = -1,
+	                          .unpack = {.progressfd = -1, .opaquefd = -1}};
 	const struct command *command = argc > 1 ? find_command(argv[1]) : NULL;
 	struct archive_counts counts = {0};
 	struct err e = {0};
@@ -322,7 +380,8 @@ int main(int argc, char **argv)
 		if (result == 0)
 			result = command->run(&options, &counts, &e);
 	} else {
-		result = err_set(&e, EINVAL, "usage: agentdock-archive pack|unpack|cat OPTIONS");
+		result = err_set(&e, EINVAL,
+		                 "usage: agentdock-archive pack|unpack|cat|plan OPTIONS");
 	}
 	/* not exit(): nothing is buffered, and what runs then may call what is forbidden by now */
 	_exit(report(&options, &counts, result, &e));

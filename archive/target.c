@@ -314,6 +314,32 @@ int target_fifo(struct target *target, const char *path, const struct attributes
 	return finish_node(dirfd, name, path, attributes, e);
 }
 
+int target_whiteout(struct target *target, const char *path, struct err *e)
+{
+	const char *name;
+	int dirfd = open_parent(target, path, &name, e);
+	struct stat st;
+
+	TRY(dirfd);
+	if (mknodat(dirfd, name, S_IFCHR, 0) == 0)
+		return 0;
+	if (errno != EEXIST || fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return entry_fault(errno, path, e);
+	return S_ISDIR(st.st_mode);
+}
+
+int target_make_directory(struct target *target, const char *path, struct err *e)
+{
+	int result = strcmp(path, ".") == 0 ? 0
+	                                    : descend(target->rootfd, path, strlen(path), O_PATH);
+	scoped_fd fd = result > 0 ? result : -1;
+
+	if (result != -ENOENT)
+		return result < 0 ? entry_fault(-result, path, e) : 0;
+	TRY(fd = make_parents(target, path, strlen(path), e));
+	return 0;
+}
+
 /* Do the two names stand for one file? Then a link is made already. */
 static bool same_file(int dirfd1, const char *name1, int dirfd2, const char *name2)
 {

@@ -66,6 +66,12 @@ int target_hardlink(struct target *target, const char *path, const char *existin
 int target_fifo(struct target *target, const char *path, const struct attributes *attributes,
                 struct err *e);
 
+/* A character device 0:0 where the tree has no PATH; 1: it has, and it is a directory. */
+int target_whiteout(struct target *target, const char *path, struct err *e);
+
+/* Makes what is missing of PATH, which may be ".". */
+int target_make_directory(struct target *target, const char *path, struct err *e);
+
 /* A descriptor of the directory PATH, to set extended attributes on. */
 int target_open_directory(struct target *target, const char *path, struct err *e);
 

@@ -8,6 +8,7 @@
  *	xattrs       none                              user.* but overlayfs's, security.capability
  *	FIFO         skipped                           made
  *	device       skipped                           skipped
+ *	whiteout     a file                            refused, but carried out for a layer
  *
  * A file counts with its logical size before its first byte is written, so a sparse file of a
  * tebibyte is a tebibyte. The size of what is skipped counts against the limit as well, because
@@ -23,6 +24,7 @@
 
 #include "archive/source.h"
 #include "archive/target.h"
+#include "archive/whiteouts.h"
 #include "base/process.h"
 #include "base/scoped.h"
 #include "base/strings.h"
@@ -34,6 +36,7 @@ struct unpack {
 	struct archive_counts *counts;
 	struct source *source;
 	struct target target;
+	struct whiteouts whiteouts;
 	uint64_t consumed_bytes;
 	uint64_t progress_us;
 	char path[ARCHIVE_PATH_MAX], link[ARCHIVE_PATH_MAX];
@@ -252,6 +255,19 @@ static int check_limits(struct unpack *unpack, struct archive_entry *entry, stru
 	return 0;
 }
 
+static int unpack_whiteout(struct unpack *unpack, struct err *e)
+{
+	char shown[SHOWN_SIZE];
+
+	if (!unpack->options->layer)
+		return err_set(e, EBADMSG,
+		               "%s: a whiteout, so this is one layer of an image and no root file "
+		               "system; import the whole image",
+		               path_shown(unpack->path, shown));
+	unpack->counts->entries++;
+	return whiteouts_note(&unpack->whiteouts, unpack->path, e);
+}
+
 static int unpack_entry(struct unpack *unpack, struct archive_entry *entry, struct err *e)
 {
 	const char *path = archive_entry_pathname(entry), *link = archive_entry_hardlink(entry);
@@ -263,6 +279,8 @@ static int unpack_entry(struct unpack *unpack, struct archive_entry *entry, stru
 		return err_set(e, EBADMSG, "an entry without a name");
 	TRY(path_clean(path, unpack->path, e));
 	TRY(check_limits(unpack, entry, e));
+	if (unpack->options->image && whiteout_named(unpack->path))
+		return unpack_whiteout(unpack, e);
 	if (!link && !maker) {
 		unpack->counts->skipped++;
 		return 0;
@@ -291,6 +309,9 @@ static int unpack_all(struct unpack *unpack, int infd, struct err *e)
 		tell_progress(unpack);
 	}
 	TRY(more);
+	if (unpack->options->layer)
+		TRY(whiteouts_apply(&unpack->whiteouts, &unpack->target, unpack->options->opaquefd,
+		                    e));
 	TRY(target_finish(&unpack->target, e));
 	return source_drain(unpack->source, e);
 }
@@ -312,6 +333,7 @@ int unpack_stream(struct source *source, int infd, int dirfd, const struct unpac
 	target_init(&unpack->target, dirfd, &counts->entries, options->limit_entries, &implied);
 	result = unpack_all(unpack, infd, e);
 	target_release(&unpack->target);
+	whiteouts_release(&unpack->whiteouts);
 	free(unpack);
 	return result;
 }

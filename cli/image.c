@@ -19,7 +19,7 @@
 
 struct request {
 	struct image_store store;
-	const char *architecture;
+	struct image_choice choice;
 	bool json;
 	char **arguments; /* NULL-terminated */
 };
@@ -101,7 +101,7 @@ static int verb_import(struct request *request, struct err *e)
 		               "image import -: standard input is a terminal; pipe a tar "
 		               "into it");
 	sigaction(SIGINT, &action, NULL);
-	result = image_import(&request->store, source, name, request->architecture,
+	result = image_import(&request->store, source, name, &request->choice,
 	                      isatty(STDERR_FILENO) ? show_progress : NULL, &progress, &image, e);
 	if (progress.shown)
 		fputs("\r\033[K", stderr);
@@ -326,7 +326,7 @@ static const struct verb *verb_find(const char *name, struct err *e)
 	return NULL;
 }
 
-enum { OPTION_ARCH = 256, OPTION_JSON, OPTION_HELP };
+enum { OPTION_ARCH = 256, OPTION_REF, OPTION_JSON, OPTION_HELP };
 
 /* 1: only help was wanted. */
 static int parse(const struct verb *verb, int argc, char **argv, struct request *request,
@@ -334,6 +334,7 @@ static int parse(const struct verb *verb, int argc, char **argv, struct request 
 {
 	static const struct option options[] = {
 		{"arch", required_argument, NULL, OPTION_ARCH},
+		{"ref", required_argument, NULL, OPTION_REF},
 		{"json", no_argument, NULL, OPTION_JSON},
 		{"help", no_argument, NULL, OPTION_HELP},
 		{0},
@@ -348,7 +349,9 @@ static int parse(const struct verb *verb, int argc, char **argv, struct request 
 		if (option == OPTION_JSON)
 			request->json = true;
 		else if (option == OPTION_ARCH && verb->function == verb_import)
-			request->architecture = optarg;
+			request->choice.architecture = optarg;
+		else if (option == OPTION_REF && verb->function == verb_import)
+			request->choice.ref = optarg;
 		else
 			return err_set(e, EINVAL,
 			               "image %s: unknown or incomplete option %s; usage: "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What agentdock-archive tells the process that started it (--result-fd, --progress-fd). It stands
+ * What agentdock-archive tells the process that started it (--result-fd, ...). It stands
  * here and not in archive/ because the image store and the runtime read it, and they know nothing
  * of that program but this and its verbs.
  *
@@ -37,6 +37,17 @@ struct archive_result {
 /* Written at offset 0 again and again where the descriptor can seek, else one after another. */
 struct archive_progress {
 	uint64_t bytes, entries;
+};
+
+/*
+ * The directories of a layer that hide what lower layers have there (--opaque-fd). Only who started
+ * the program may set the attribute that says so. NAMES holds COUNT paths from the layer's root,
+ * one behind the other with a NUL behind each; "." is the root itself.
+ */
+enum { ARCHIVE_OPAQUE_BYTES = 1 << 20 };
+struct archive_opaque {
+	uint32_t count;
+	char names[ARCHIVE_OPAQUE_BYTES];
 };
 
 #endif

@@ -7,13 +7,15 @@
  *	STATE/images/names/NAME        one line: the image's digest
  *	STATE/images/sha256/HEX.json   the image: architecture, layers, config, size, when imported
  *	STATE/layers/sha256/HEX/root   a layer's tree; immutable once it has this name
+ *	STATE/layers/sha256/HEX/counts its size in bytes, and how many entries it has
+ *	STATE/layers/sha256/HEX/opaque its opaque directories, where it has some: see archive_opaque
  *	STATE/layers/sha256/HEX/lock   held (flock) shared by every sandbox that stands on it
  *	STATE/tmp/                     what is being imported; removed by the next import or gc when
  *	                               the process that made it is gone
  *
  * Import is atomic (a tree gets its final name by rename, when it is whole) and idempotent (the same
  * bytes are the same digest). rm drops a name; gc removes layers that no name reaches and nobody
- * holds. The digest of a layer is the SHA-256 of its tar stream; a directory is streamed in a fixed
+ * holds. The digest of a layer is the SHA-256 of its tar stream (what OCI calls its diff id); a directory is streamed in a fixed
  * order with fixed metadata, so that the same tree has the same digest.
  * Archives are parsed by the confined program agentdock-archive, never by this code.
  */
@@ -26,7 +28,12 @@
 #include "base/err.h"
 #include "base/strings.h"
 
-enum { IMAGE_LAYERS_MAX = 64, IMAGE_DIGEST_SIZE = 7 + 64 + 1 }; /* "sha256:" HEX NUL */
+enum {
+	IMAGE_LAYERS_MAX = 64,
+	IMAGE_DIGEST_SIZE = 7 + 64 + 1, /* "sha256:" HEX NUL */
+	IMAGE_USER_SIZE = 128,
+	IMAGE_WORKDIR_SIZE = 1024,
+};
 
 struct image {
 	char digest[IMAGE_DIGEST_SIZE];
@@ -37,7 +44,10 @@ struct image {
 	int layers_count;
 	char layers[IMAGE_LAYERS_MAX][IMAGE_DIGEST_SIZE]; /* the lowest first */
 	struct string_list names; /* of image_find: the one that it was found by, if any */
-	struct string_list env;   /* what the image's config asks for; empty for plain trees */
+	/* what the image's config asks for; empty for plain trees */
+	struct string_list env, entrypoint, cmd;
+	char user[IMAGE_USER_SIZE];
+	char workdir[IMAGE_WORKDIR_SIZE];
 };
 void image_release(struct image *image);
 
@@ -55,13 +65,23 @@ void image_store_release(struct image_store *store);
 /* How an import goes on: called now and then with the bytes and entries that were unpacked. */
 typedef void image_progress(void *data, uint64_t bytes, uint64_t entries);
 
+/* What is wanted of a source; NULL: see there. */
+struct image_choice {
+	/* A root tree: what it is for; else told from the ELF header of its /bin/sh or
+	 * /usr/bin/env. A packed image: which one is taken; else this machine's. */
+	const char *architecture;
+	/* What the image is called in a source that has several; else there must be but one. */
+	const char *ref;
+};
+
 /*
- * Imports a directory or a root tar (plain, gzip, xz, zstd, bzip2; "-" is standard input) and gives
- * it NAME (docker's syntax: [a-z0-9._/-]+[:tag]). IMAGE (may be NULL) is what came of it; the caller
- * releases it. ARCHITECTURE NULL: told from the ELF header of the tree's /bin/sh or /usr/bin/env.
+ * Imports a root file system (a directory, or a tar: plain, gzip, xz, zstd, bzip2; "-" is standard
+ * input) or a packed image (an OCI layout, or a tar of one; a tar that docker saved) and gives it
+ * NAME (docker's syntax: [a-z0-9._/-]+[:tag]). IMAGE (may be NULL) is what came of it; the caller
+ * releases it. CHOICE may be NULL.
  */
 int image_import(struct image_store *store, const char *source, const char *name,
-                 const char *architecture, image_progress *progress, void *data,
+                 const struct image_choice *choice, image_progress *progress, void *data,
                  struct image *image, struct err *e);
 
 /* All images; the caller releases each and frees the array. */

@@ -2,10 +2,11 @@
 /*
  * The document of an image, images/sha256/HEX.json, and digests.
  *
- *	{"image": {"architecture": ..., "layers": [...], "env": [...]},
+ *	{"image": {"architecture": ..., "layers": [...], "env": [...], "user": ...,
+ *	           "workdir": ..., "entrypoint": [...], "cmd": [...]},
  *	 "size_bytes": ..., "entries": ..., "imported_at": ...}
  *
- * HEX is the SHA-256 of the text of "image" in just this order without white space, so an image's
+ * What is empty from "user" on is left out. HEX is the SHA-256 of the text of "image" in just this order without white space, so an image's
  * digest depends on what a sandbox gets and not on when or from which packing it was imported.
  */
 #include <errno.h>
@@ -38,25 +39,40 @@ static void digest_of_text(const char *text, char digest[IMAGE_DIGEST_SIZE])
 	image_hash_finish(&hash, digest);
 }
 
-static void add_strings(struct json_object *array, const char *text)
+static void add_strings(struct json_object *body, const char *key, const struct string_list *list)
 {
-	json_object_array_add(array, json_object_new_string(text));
+	struct json_object *array = json_add_array(body, key);
+
+	for (size_t i = 0; i < list->count; i++)
+		json_object_array_add(array, json_object_new_string(list->items[i]));
+}
+
+/* Images of before there was a config keep their digests. */
+static void add_config(struct json_object *body, const struct image *image)
+{
+	if (*image->user)
+		json_add_string(body, "user", image->user);
+	if (*image->workdir)
+		json_add_string(body, "workdir", image->workdir);
+	if (image->entrypoint.count)
+		add_strings(body, "entrypoint", &image->entrypoint);
+	if (image->cmd.count)
+		add_strings(body, "cmd", &image->cmd);
 }
 
 int image_document_write(int dirfd, const char *path, struct image *image, struct err *e)
 {
 	scoped_json document = json_object_new_object();
 	struct json_object *body = json_add_object(document, "image");
-	struct json_object *layers, *env;
+	struct json_object *layers;
 	const char *text;
 
 	json_add_string(body, "architecture", image->architecture);
 	layers = json_add_array(body, "layers");
 	for (int i = 0; i < image->layers_count; i++)
-		add_strings(layers, image->layers[i]);
-	env = json_add_array(body, "env");
-	for (size_t i = 0; i < image->env.count; i++)
-		add_strings(env, image->env.items[i]);
+		json_object_array_add(layers, json_object_new_string(image->layers[i]));
+	add_strings(body, "env", &image->env);
+	add_config(body, image);
 	text = json_object_to_json_string_ext(body, JSON_C_TO_STRING_NOSLASHESCAPE);
 	digest_of_text(text, image->digest);
 
@@ -96,19 +112,41 @@ static int read_layers(struct json_object *body, struct image *image, struct err
 	return 0;
 }
 
-static int read_env(struct json_object *body, struct image *image, struct err *e)
+static int read_strings(struct json_object *body, const char *key, bool required,
+                        struct string_list *list, struct err *e)
 {
-	struct json_object *env = NULL;
+	struct json_object *array = NULL;
 
-	TRY(json_get_array(body, "env", true, &env, e));
-	for (size_t i = 0; i < json_object_array_length(env); i++) {
-		const char *text = string_at(env, i);
+	TRY(json_get_array(body, key, required, &array, e));
+	for (size_t i = 0; array && i < json_object_array_length(array); i++) {
+		const char *text = string_at(array, i);
 
-		if (!text || !strchr(text, '='))
-			return err_set(e, EINVAL, "env %zu is no KEY=VALUE", i);
-		TRY(string_list_add(&image->env, text, e));
+		if (!text)
+			return err_set(e, EINVAL, "%s %zu is no text", key, i);
+		TRY(string_list_add(list, text, e));
 	}
 	return 0;
+}
+
+static int read_text(struct json_object *body, const char *key, char *text, size_t size,
+                     struct err *e)
+{
+	const char *value = "";
+
+	TRY(json_get_string(body, key, false, &value, e));
+	return text_format(text, size, e, "%s", value);
+}
+
+static int read_config(struct json_object *body, struct image *image, struct err *e)
+{
+	TRY(read_strings(body, "env", true, &image->env, e));
+	for (size_t i = 0; i < image->env.count; i++)
+		if (!strchr(image->env.items[i], '='))
+			return err_set(e, EINVAL, "env %zu is no KEY=VALUE", i);
+	TRY(read_text(body, "user", image->user, sizeof(image->user), e));
+	TRY(read_text(body, "workdir", image->workdir, sizeof(image->workdir), e));
+	TRY(read_strings(body, "entrypoint", false, &image->entrypoint, e));
+	return read_strings(body, "cmd", false, &image->cmd, e);
 }
 
 static int read_document(struct json_object *document, struct image *image, struct err *e)
@@ -121,7 +159,7 @@ static int read_document(struct json_object *document, struct image *image, stru
 	TRY(json_get_string(body, "architecture", true, &architecture, e));
 	TRY(text_format(image->architecture, sizeof(image->architecture), e, "%s", architecture));
 	TRY(read_layers(body, image, e));
-	TRY(read_env(body, image, e));
+	TRY(read_config(body, image, e));
 	TRY(json_get_u64(document, "size_bytes", true, &image->size_bytes, e));
 	TRY(json_get_u64(document, "entries", true, &image->entries, e));
 	TRY(json_get_u64(document, "imported_at", true, &imported_at, e));

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Import: a source becomes a slot, a slot becomes a layer, a document and a name.
+ * Import: a source becomes a slot, a slot becomes layers, a document and a name.
  *
- *	slot/layer/root, slot/layer/lock   -> layers/sha256/HEX
+ *	slot/layer...                      -> layers/sha256/HEX
  *	slot/document                      -> images/sha256/HEX.json
  *	slot/name                          -> images/names/NAME
  *
- * All three are on the disk before the first rename, and the renames happen in this order under the
- * exclusive lock: killed between any two, the store has at most a layer or a document that no name
+ * All of them are on the disk before the first rename, and the renames happen in this order under the
+ * exclusive lock: killed between any two, the store has at most layers and a document that no name
  * reaches, which gc removes. A failure takes back what was renamed.
  */
 #include <errno.h>
@@ -78,52 +78,66 @@ static int source_open(const struct image_store *store, const char *source, bool
 	return take_fd(&fd);
 }
 
-static int make_layer(const struct image_slot *slot, struct err *e)
+/* Unpacks the bytes or the directory SOURCEFD as a tree into the slot's "layer". */
+static int unpack_tree(const struct image_import *import, int sourcefd, bool is_directory,
+                       struct archive_result *counts, struct err *e)
 {
-	scoped_fd lockfd = -1;
-	int rootfd;
-
-	TRY(dir_make_all(slot->fd, "layer", 0700, e));
-	lockfd = file_open(slot->fd, "layer/lock", O_RDWR | O_CREAT | O_EXCL, 0600, e);
-	TRY(lockfd);
-	TRY(dir_make_all(slot->fd, "layer/root", 0755, e));
-	rootfd = file_open(slot->fd, "layer/root", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, e);
-	return rootfd;
-}
-
-/* Fills the slot's layer, and IMAGE but for its digest. */
-static int fill_layer(const struct image_store *store, const struct image_slot *slot,
-                      const char *source, image_progress *progress, void *data, struct image *image,
-                      struct err *e)
-{
-	scoped_fd sourcefd = -1, rootfd = -1;
-	struct archive_result result = {0};
+	scoped_fd rootfd = image_layer_make(import->slot, "layer", e);
 	struct image_stream stream = {
-		.archiver = store->archiver,
-		.source = source,
-		.store_path = store->path,
-		.lockfd = slot->lockfd,
-		.progress = progress,
-		.data = data,
+		.archiver = import->store->archiver,
+		.source = import->source,
+		.store_path = import->store->path,
+		.sourcefd = sourcefd,
+		.is_directory = is_directory,
+		.targetfd = rootfd,
+		.lockfd = import->slot->lockfd,
+		.opaquefd = -1,
+		.progress = import->progress,
+		.data = import->data,
 	};
 
-	sourcefd = source_open(store, source, &stream.is_directory, e);
-	TRY(sourcefd);
-	rootfd = make_layer(slot, e);
 	TRY(rootfd);
-	stream.sourcefd = sourcefd;
-	stream.targetfd = rootfd;
-	TRY(image_stream_run(&stream, &result, image->layers[0], e));
-	/* Whatever the archive said of its top directory: the sandbox's user must get in. */
-	if (fchown(rootfd, 0, 0) < 0 || fchmod(rootfd, 0755) < 0)
-		return err_sys(e, "the top directory of %s", source);
-	if (!image->architecture[0] && image_machine_of_tree(rootfd, image->architecture, e) < 0)
-		return err_in(e, "%s", source);
+	TRY(image_stream_run(&stream, counts, import->image->layers[0], e));
+	TRY(image_layer_finish(import->slot, "layer", rootfd, counts, e));
+	return take_fd(&rootfd);
+}
+
+/* The slot's "layer" is the image's only one. */
+static int take_tree(const struct image_import *import, int rootfd,
+                     const struct archive_result *counts, struct err *e)
+{
+	struct image *image = import->image;
+
+	if (import->choice && import->choice->architecture)
+		snprintf(image->architecture, sizeof(image->architecture), "%s",
+		         import->choice->architecture);
+	else if (image_machine_of_tree(rootfd, image->architecture, e) < 0)
+		return err_in(e, "%s", import->source);
+	snprintf(import->layers->layers[0].from, sizeof(import->layers->layers[0].from), "layer");
 	image->layers_count = 1;
-	image->size_bytes = result.bytes;
-	image->entries = result.entries;
+	image->size_bytes = counts->bytes;
+	image->entries = counts->entries;
 	image->imported_at = time(NULL);
 	return 0;
+}
+
+/* Fills the slot's layers, and the image but for its digest. Whether a tar is a root file system or
+ * a packed image shows when it is unpacked, which a pipe lets us do but once. */
+static int fill_layers(const struct image_import *import, struct err *e)
+{
+	scoped_fd sourcefd = -1, rootfd = -1;
+	struct archive_result counts = {0};
+	bool is_directory = false;
+
+	sourcefd = source_open(import->store, import->source, &is_directory, e);
+	TRY(sourcefd);
+	if (is_directory && image_is_packed(sourcefd))
+		return image_layers_import(import, sourcefd, e);
+	rootfd = unpack_tree(import, sourcefd, is_directory, &counts, e);
+	TRY(rootfd);
+	if (!is_directory && image_is_packed(rootfd))
+		return image_layers_import(import, rootfd, e);
+	return take_tree(import, rootfd, &counts, e);
 }
 
 static int write_slot(const struct image_store *store, const struct image_slot *slot,
@@ -148,7 +162,19 @@ struct publication {
 	bool keep_existing; /* same digest, same content: what is there already stands */
 	bool done;
 };
-enum { PUBLICATIONS = 3 };
+struct publications {
+	struct publication items[IMAGE_LAYERS_MAX + 2]; /* the layers, the document, the name */
+	int count;
+};
+
+static struct publication *add_publication(struct publications *all, const char *from,
+                                           const char *directory)
+{
+	struct publication *added = &all->items[all->count++];
+
+	*added = (struct publication){.from = from, .directory = directory};
+	return added;
+}
 
 static int publish(const struct image_store *store, const struct image_slot *slot,
                    struct publication *publication, struct err *e)
@@ -162,32 +188,51 @@ static int publish(const struct image_store *store, const struct image_slot *slo
 	return image_dir_sync(store->statefd, publication->directory, e);
 }
 
-static int publish_all(const struct image_store *store, const struct image_slot *slot,
-                       const struct image *image, const char *name, struct err *e)
+static void add_layers(struct publications *all, const struct image_import *import)
 {
+	for (int i = 0; i < import->image->layers_count; i++) {
+		struct publication *layer;
+
+		if (!*import->layers->layers[i].from)
+			continue;
+		layer = add_publication(all, import->layers->layers[i].from, "layers/sha256");
+		layer->keep_existing = true;
+		image_layer_path(import->image->layers[i], "", layer->to);
+	}
+}
+
+/* A document that cannot be read is replaced: importing again is its way out. */
+static void add_document(struct publications *all, const struct image_import *import)
+{
+	struct publication *document = add_publication(all, "document", "images/sha256");
 	struct image there = {0};
-	struct publication publications[PUBLICATIONS] = {
-		{.from = "layer", .directory = "layers/sha256", .keep_existing = true},
-		{.from = "document", .directory = "images/sha256"},
-		{.from = "name", .directory = "images/names"},
-	};
 	struct err ignored;
 
-	image_layer_path(image->layers[0], "", publications[0].to);
-	image_document_path(image->digest, publications[1].to);
-	image_name_path(name, publications[2].to);
-	/* A document that cannot be read is replaced: importing again is its way out. */
-	publications[1].keep_existing = image_document_read(store, image->digest, &there,
-	                                                    &ignored) == 0;
+	image_document_path(import->image->digest, document->to);
+	document->keep_existing = image_document_read(import->store, import->image->digest, &there,
+	                                              &ignored) == 0;
 	image_release(&there);
-	for (int i = 0; i < PUBLICATIONS; i++) {
-		if (publish(store, slot, &publications[i], e) == 0)
+}
+
+static int publish_all(const struct image_import *import, const char *name, struct err *e)
+{
+	const struct image_store *store = import->store;
+	const struct image_slot *slot = import->slot;
+	scoped_mem struct publications *all = calloc(1, sizeof(*all));
+
+	if (!all)
+		return err_set(e, ENOMEM, "%s: out of memory", import->source);
+	add_layers(all, import);
+	add_document(all, import);
+	image_name_path(name, add_publication(all, "name", "images/names")->to);
+	for (int i = 0; i < all->count; i++) {
+		if (publish(store, slot, &all->items[i], e) == 0)
 			continue;
 		/* A name that replaced another is not taken back: it is valid by itself. */
-		for (int j = i; j >= 0 && !publications[PUBLICATIONS - 1].done; j--)
-			if (publications[j].done)
-				renameat(store->statefd, publications[j].to, slot->fd,
-				         publications[j].from);
+		for (int j = i; j >= 0 && !all->items[all->count - 1].done; j--)
+			if (all->items[j].done)
+				renameat(store->statefd, all->items[j].to, slot->fd,
+				         all->items[j].from);
 		return -e->code;
 	}
 	return 0;
@@ -209,30 +254,41 @@ static int give_image(const struct image_store *store, const char *digest, const
 }
 
 int image_import(struct image_store *store, const char *source, const char *name,
-                 const char *architecture, image_progress *progress, void *data,
+                 const struct image_choice *choice, image_progress *progress, void *data,
                  struct image *image, struct err *e)
 {
 	__attribute__((cleanup(image_release))) struct image imported = {0};
+	__attribute__((cleanup(image_layers_release))) struct image_layers layers;
 	scoped_slot slot = IMAGE_SLOT_NONE;
 	scoped_fd lockfd = -1;
+	const struct image_import import = {
+		.store = store,
+		.slot = &slot,
+		.source = source,
+		.choice = choice,
+		.progress = progress,
+		.data = data,
+		.image = &imported,
+		.layers = &layers,
+	};
 	char canonical[IMAGE_NAME_SIZE];
 	uint64_t freed_bytes = 0;
 	struct err ignored; /* other imports' leftovers: gc is the one that complains of them */
 
+	for (int i = 0; i < IMAGE_LAYERS_MAX; i++)
+		layers.layers[i] = (struct image_layer){.lockfd = -1};
 	TRY(image_name_parse(name, canonical, e));
-	if (architecture && !image_machine_known(architecture))
+	if (choice && choice->architecture && !image_machine_known(choice->architecture))
 		return err_set(e, EINVAL,
 		               "architecture %s: unknown; write it as Go does: amd64, "
 		               "arm64, riscv64, ...",
-		               architecture);
-	snprintf(imported.architecture, sizeof(imported.architecture), "%s",
-	         architecture ? architecture : "");
+		               choice->architecture);
 	image_slots_clean(store, &freed_bytes, &ignored);
 	TRY(image_slot_make(store, &slot, e));
-	TRY(fill_layer(store, &slot, source, progress, data, &imported, e));
+	TRY(fill_layers(&import, e));
 	TRY(write_slot(store, &slot, &imported, e));
 	lockfd = image_store_lock(store, LOCK_EX, e);
 	TRY(lockfd);
-	TRY(publish_all(store, &slot, &imported, canonical, e));
+	TRY(publish_all(&import, canonical, e));
 	return image ? give_image(store, imported.digest, canonical, image, e) : 0;
 }

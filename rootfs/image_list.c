@@ -17,6 +17,8 @@ void image_release(struct image *image)
 {
 	string_list_release(&image->names);
 	string_list_release(&image->env);
+	string_list_release(&image->entrypoint);
+	string_list_release(&image->cmd);
 	*image = (struct image){0};
 }
 

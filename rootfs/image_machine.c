@@ -101,7 +101,6 @@ static const char *machine_of_file(int rootfd, const char *path)
 int image_machine_of_tree(int rootfd, char architecture[16], struct err *e)
 {
 	static const char *const programs[] = {"bin/sh", "usr/bin/env"};
-	static const char *const archives[] = {"oci-layout", "manifest.json"};
 
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
 		const char *name = machine_of_file(rootfd, programs[i]);
@@ -111,12 +110,6 @@ int image_machine_of_tree(int rootfd, char architecture[16], struct err *e)
 			return 0;
 		}
 	}
-	for (size_t i = 0; i < sizeof(archives) / sizeof(archives[0]); i++)
-		if (faccessat(rootfd, archives[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-			return err_set(e, ENOEXEC,
-			               "it holds %s, so it is a packed image and no root "
-			               "file system; give the tar of a container's root instead",
-			               archives[i]);
 	return err_set(e, ENOEXEC,
 	               "cannot tell its architecture: neither /bin/sh nor /usr/bin/env "
 	               "in it is a program of a known machine; is it a root file system? if so, "

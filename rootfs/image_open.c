@@ -12,8 +12,8 @@
 #include "base/scoped.h"
 #include "rootfs/image_store.h"
 
-static int layer_open(const struct image_store *store, const char *digest, int *layerfd,
-                      int *lockfd, struct err *e)
+int image_layer_open(const struct image_store *store, const char *digest, int *layerfd, int *lockfd,
+                     struct err *e)
 {
 	scoped_fd rootfd = -1, heldfd = -1;
 	char path[IMAGE_PATH_SIZE];
@@ -46,7 +46,7 @@ int image_open(struct image_store *store, const struct image *image, int layerfd
 	storefd = image_store_lock(store, LOCK_SH, e);
 	TRY(storefd);
 	for (int i = 0; i < image->layers_count; i++) {
-		if (layer_open(store, image->layers[i], &layerfds[i], &lockfds[i], e) == 0)
+		if (image_layer_open(store, image->layers[i], &layerfds[i], &lockfds[i], e) == 0)
 			continue;
 		while (i-- > 0) {
 			close_fd(&layerfds[i]);

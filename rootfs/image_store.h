@@ -106,6 +106,46 @@ bool image_machine_known(const char *architecture);
 /* Told from the ELF header of /bin/sh or /usr/bin/env beneath ROOTFD. */
 int image_machine_of_tree(int rootfd, char architecture[16], struct err *e);
 
+/* ---- image_open.c ---- */
+
+/* A layer's root (O_PATH) and its shared lock, which the caller closes; under the store's lock. */
+int image_layer_open(const struct image_store *store, const char *digest, int *layerfd, int *lockfd,
+                     struct err *e);
+
+/* ---- image_layers.c ---- */
+
+/* What an import has made or found of an image's layers. */
+struct image_layers {
+	struct image_layer {
+		char from
+			[16]; /* its place in the slot; "": the store has it, and LOCKFD holds it */
+		int lockfd;   /* owned */
+	} layers[IMAGE_LAYERS_MAX]; /* as image->layers */
+};
+void image_layers_release(struct image_layers *layers);
+
+/* Makes NAME/lock and NAME/root in the slot; returns a descriptor of the latter. */
+int image_layer_make(const struct image_slot *slot, const char *name, struct err *e);
+/* What every layer gets at last: the owner and mode of its root, and its counts. */
+int image_layer_finish(const struct image_slot *slot, const char *name, int rootfd,
+                       const struct archive_result *counts, struct err *e);
+
+struct image_import {
+	const struct image_store *store;
+	const struct image_slot *slot;
+	const char *source; /* for messages */
+	const struct image_choice *choice;
+	image_progress *progress;
+	void *data;
+	struct image *image; /* all but its digest is filled in */
+	struct image_layers *layers;
+};
+
+/* Whether there is an OCI layout or a docker-archive in DIRFD, and no root file system. */
+bool image_is_packed(int dirfd);
+/* Takes the layers of the packed image in DIRFD that the store does not have. */
+int image_layers_import(const struct image_import *import, int dirfd, struct err *e);
+
 /* ---- image_stream.c ---- */
 
 struct image_stream {
@@ -116,6 +156,7 @@ struct image_stream {
 	bool is_directory;
 	int targetfd; /* the empty directory to fill */
 	int lockfd;   /* stays open in the process that fills it */
+	int opaquefd; /* of a layer: takes a struct archive_opaque; -1: the source is a root tree */
 	image_progress *progress;
 	void *data;
 };
