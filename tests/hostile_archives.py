@@ -5,8 +5,8 @@
 usage: hostile_archives.py DIRECTORY OUTSIDE
 
 OUTSIDE is an absolute path that absolute names and links point to; it holds the file "canary".
-DIRECTORY/expected gets one line for each archive: FILE CHECKOUT IMAGE, where the last two are ok,
-bad or limit: the kind of result when 8 MiB and 2000 entries are allowed.
+DIRECTORY/expected gets one line for each archive: FILE CHECKOUT IMAGE LAYER, where the last three
+are ok, bad or limit: the kind of result when 8 MiB and 2000 entries are allowed.
 """
 import bz2
 import gzip
@@ -25,10 +25,11 @@ CHR, BLK, FIFO = tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE
 CASES = {}
 
 
-def case(checkout, image=None, suffix=".tar"):
+def case(checkout, image=None, suffix=".tar", layer=None):
     """Registers a function that returns the bytes of an archive."""
     def register(make):
-        CASES[make.__name__ + suffix] = (make, checkout, image or checkout)
+        CASES[make.__name__ + suffix] = (make, checkout, image or checkout,
+                                         layer or image or checkout)
         return make
     return register
 
@@ -266,7 +267,7 @@ def hardlink_to_device():
     return tar(entry("mem", CHR, dev=(1, 1), mode=0o666), entry("h", HARD, link="mem"))
 
 
-@case("ok")
+@case("ok", "bad", layer="ok")
 def whiteouts():
     return tar(entry("etc", DIR, mode=0o755), entry("etc/gone", CHR, dev=(0, 0)),
                entry("etc/.wh.passwd"), entry("etc/.wh..wh..opq"),
@@ -278,6 +279,56 @@ def whiteouts():
                entry("metacopy", data=b"x", pax={"SCHILY.xattr.trusted.overlay.metacopy": "",
                                                  "SCHILY.xattr.user.overlay.metacopy": "",
                                                  "SCHILY.xattr.user.comment": "any"}))
+
+
+@case("ok", "bad", layer="ok")
+def whiteouts_of_its_own():
+    """None of them touches what the layer itself has, wherever it stands."""
+    return tar(entry(".wh.d"), entry("d", DIR, mode=0o755), entry("d/f", data=b"1"),
+               entry("f", data=b"1"), entry(".wh.f"), entry("a/b/.wh.c"),
+               entry("x/.wh..wh..opq"), entry(".wh..wh.plnk", DIR), entry("x/f", data=b"1"))
+
+
+@case("ok", "bad")
+def whiteout_of_dotdot():
+    return tar(entry("d", DIR, mode=0o755), entry("d/.wh..."))
+
+
+@case("ok", "bad")
+def whiteout_of_nothing():
+    return tar(entry(".wh."))
+
+
+@case("ok", "bad")
+def whiteout_as_directory():
+    return tar(entry(".wh.d", DIR, mode=0o755), entry(".wh.d/f", data=b"1"))
+
+
+@case("bad")
+def whiteout_through_link():
+    return tar(entry("l", SYM, link=OUTSIDE), entry("l/.wh.canary"))
+
+
+@case("bad")
+def opaque_through_link():
+    return tar(entry("l", SYM, link=OUTSIDE), entry("l/.wh..wh..opq"))
+
+
+@case("bad")
+def opaque_is_link():
+    """By the end its name is that of a link."""
+    return tar(entry("d/.wh..wh..opq"), entry("d", SYM, link=OUTSIDE))
+
+
+@case("ok", "bad", layer="limit")
+def opaque_names():
+    deep = "/".join(["n" * 250] * 12)
+    return tar(*[entry(f"{deep}/{i}/.wh..wh..opq") for i in range(400)])
+
+
+@case("ok", "bad")
+def opaque_too_deep():
+    return tar(entry("/".join(["n" * 250] * 17) + "/.wh..wh..opq"))
 
 
 @case("ok")
@@ -497,10 +548,10 @@ def main():
     directory = sys.argv[1]
     os.makedirs(directory, exist_ok=True)
     with open(os.path.join(directory, "expected"), "w", encoding="ascii") as expected:
-        for name, (make, checkout, image) in sorted(CASES.items()):
+        for name, (make, checkout, image, layer) in sorted(CASES.items()):
             with open(os.path.join(directory, name), "wb") as out:
                 out.write(make())
-            expected.write(f"{name} {checkout} {image}\n")
+            expected.write(f"{name} {checkout} {image} {layer}\n")
 
 
 if __name__ == "__main__":

@@ -35,8 +35,11 @@ static void expect_canary(const struct canary *before, const char *archive)
 		fail_msg("%s has made a file outside", archive);
 }
 
+enum mode { CHECKOUT, IMAGE, LAYER };
+static const char *const modes[] = {"checkout", "image", "layer"};
+
 /* None in a checkout; none of overlayfs's in an image. */
-static void expect_harmless_attributes(int fd, bool image, const char *archive)
+static void expect_harmless_attributes(int fd, enum mode mode, const char *archive)
 {
 	char list[4096];
 	ssize_t length = flistxattr(fd, list, sizeof list - 1);
@@ -44,12 +47,13 @@ static void expect_harmless_attributes(int fd, bool image, const char *archive)
 	assert_in_range(length, 0, sizeof list - 1);
 	list[length] = '\0';
 	for (char *name = list; name < list + length; name += strlen(name) + 1)
-		if (!image || strstr(name, "overlay"))
+		if (mode == CHECKOUT || strstr(name, "overlay"))
 			fail_msg("%s has set %s", archive, name);
 }
 
-/* No device, and in a checkout nothing that gives a privilege or that is a stranger's. */
-static void expect_harmless(int dirfd, bool image, const char *archive)
+/* No device but a layer's whiteouts, and in a checkout nothing that gives a privilege or that is a
+ * stranger's. */
+static void expect_harmless(int dirfd, enum mode mode, const char *archive)
 {
 	scoped_dir dir = fdopendir(fcntl(dirfd, F_DUPFD_CLOEXEC, 0));
 	struct dirent *entry;
@@ -61,9 +65,10 @@ static void expect_harmless(int dirfd, bool image, const char *archive)
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
 		OK(fstatat(dirfd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW));
-		if (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode))
+		if (S_ISBLK(st.st_mode) ||
+		    (S_ISCHR(st.st_mode) && (mode != LAYER || st.st_rdev != 0)))
 			fail_msg("%s has made a device", archive);
-		if (!image && !S_ISLNK(st.st_mode) &&
+		if (mode == CHECKOUT && !S_ISLNK(st.st_mode) &&
 		    (st.st_mode & 07022 || st.st_uid != geteuid() || S_ISFIFO(st.st_mode)))
 			fail_msg("%s: mode %o, owner %u in a checkout", archive, st.st_mode,
 			         st.st_uid);
@@ -72,17 +77,16 @@ static void expect_harmless(int dirfd, bool image, const char *archive)
 			                      O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
 			OK(fd);
-			expect_harmless_attributes(fd, image, archive);
+			expect_harmless_attributes(fd, mode, archive);
 			if (S_ISDIR(st.st_mode))
-				expect_harmless(fd, image, archive);
+				expect_harmless(fd, mode, archive);
 		}
 	}
 }
 
-static void unpack_hostile(const char *archive, bool image, const char *expected)
+static void unpack_hostile(const char *archive, enum mode mode, const char *expected)
 {
 	static const char *const kinds[] = {"", "ok", "bad", "limit"};
-	const char *mode = image ? "image" : "checkout";
 	int prints[2];
 	char path[600];
 	struct canary before;
@@ -91,26 +95,28 @@ static void unpack_hostile(const char *archive, bool image, const char *expected
 	look_at_canary(&before);
 	for (int i = 0; i < 2; i++) {
 		scoped_fd targetfd = -1, infd = -1;
+		scoped_fd opaquefd = memory_file();
 
 		close(make_dir("in"));
 		targetfd = make_dir("in/target");
 		snprintf(path, sizeof path, "archives/%s", archive);
 		OK(infd = openat(scratchfd, path, O_RDONLY | O_CLOEXEC));
-		run_program(&runs[i], targetfd, infd, -1,
-		            ARGS("unpack", "--mode", mode, LIMITS, "--result-fd", "3"));
+		run_program(&runs[i], targetfd, infd, opaquefd,
+		            ARGS("unpack", "--mode", modes[mode], LIMITS, "--result-fd", "3",
+		                 "--opaque-fd", "1"));
 		if (runs[i].result.kind < 1 || runs[i].result.kind > 3 ||
 		    strcmp(kinds[runs[i].result.kind], expected) != 0)
-			fail_msg("%s as %s: expected %s, got %d: %s", archive, mode, expected,
-			         runs[i].result.kind, runs[i].text);
+			fail_msg("%s as %s: expected %s, got %d: %s", archive, modes[mode],
+			         expected, runs[i].result.kind, runs[i].text);
 		assert_int_equal(runs[i].status, strcmp(expected, "ok") == 0 ? 0 : 1);
 		assert_int_equal(runs[i].result.text[0] == '\0', runs[i].status == 0);
 		expect_canary(&before, archive);
-		expect_harmless(targetfd, image, archive);
+		expect_harmless(targetfd, mode, archive);
 		prints[i] = fingerprint(targetfd);
 	}
 	assert_string_equal(runs[0].result.text, runs[1].result.text);
 	if (!same_bytes(prints[0], prints[1]))
-		fail_msg("%s as %s: two runs, two trees", archive, mode);
+		fail_msg("%s as %s: two runs, two trees", archive, modes[mode]);
 	close(prints[0]);
 	close(prints[1]);
 }
@@ -118,7 +124,7 @@ static void unpack_hostile(const char *archive, bool image, const char *expected
 static void test_hostile(void **state)
 {
 	char archives[PATH_MAX + 16], outside[PATH_MAX + 16], path[PATH_MAX + 32];
-	char archive[200], checkout[16], image[16];
+	char archive[200], expected_as[3][16];
 	const char *const argv[] = {"python3", generator, archives, outside, NULL};
 	scoped_fd outsidefd = make_dir("outside");
 	int cases = 0;
@@ -133,10 +139,11 @@ static void test_hostile(void **state)
 	snprintf(path, sizeof path, "%s/expected", archives);
 	expected = fopen(path, "re");
 	assert_non_null(expected);
-	for (; fscanf(expected, "%199s %15s %15s", archive, checkout, image) == 3; cases++) {
-		unpack_hostile(archive, false, checkout);
-		unpack_hostile(archive, true, image);
-	}
+	for (; fscanf(expected, "%199s %15s %15s %15s", archive, expected_as[CHECKOUT],
+	              expected_as[IMAGE], expected_as[LAYER]) == 4;
+	     cases++)
+		for (enum mode mode = CHECKOUT; mode <= LAYER; mode++)
+			unpack_hostile(archive, mode, expected_as[mode]);
 	fclose(expected);
 	assert_true(cases > 50);
 }
