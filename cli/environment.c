@@ -94,6 +94,16 @@ static int check_name(const char *name, size_t length, struct err *e)
 	return 0;
 }
 
+/* MAX_ARG_STRLEN of execve(2): a longer one would make the exec fail with E2BIG. */
+static int set_bounded(struct string_list *env, const char *assignment, struct err *e)
+{
+	if (strlen(assignment) >= ENV_ENTRY_LIMIT_BYTES)
+		return err_set(e, E2BIG, "%.*s: longer than the %d bytes that the kernel takes",
+		               (int)strcspn(assignment, "="), assignment,
+		               ENV_ENTRY_LIMIT_BYTES - 1);
+	return string_list_set(env, assignment, e);
+}
+
 static int add_inherited(struct string_list *env, const char *name, struct err *e)
 {
 	const char *value = getenv(name);
@@ -117,11 +127,12 @@ int environment_add(struct string_list *env, const char *assignment, struct err 
 	TRY(check_name(assignment, length, e));
 	if (!assignment[length])
 		return add_inherited(env, assignment, e);
-	/* MAX_ARG_STRLEN of execve(2): a longer one would make the exec fail with E2BIG */
-	if (strlen(assignment) >= ENV_ENTRY_LIMIT_BYTES)
-		return err_set(e, E2BIG, "%.*s: longer than the %d bytes that the kernel takes",
-		               (int)length, assignment, ENV_ENTRY_LIMIT_BYTES - 1);
-	return string_list_set(env, assignment, e);
+	return set_bounded(env, assignment, e);
+}
+
+int environment_add_image(struct string_list *env, const char *assignment, struct err *e)
+{
+	return set_bounded(env, assignment, e);
 }
 
 /* Files that were written on Windows end their lines with CR LF. */

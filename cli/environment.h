@@ -17,6 +17,9 @@ int environment_start(struct string_list *env, struct err *e);
 /* "KEY=VALUE", or "KEY" for the value that our own environment has. */
 int environment_add(struct string_list *env, const char *assignment, struct err *e);
 
+/* Of an image's config: KEY=VALUE. No name is refused, for what stands there is in the image. */
+int environment_add_image(struct string_list *env, const char *assignment, struct err *e);
+
 /* One assignment a line; empty lines and those that start with # are skipped. */
 int environment_add_file(struct string_list *env, const char *path, struct err *e);
 

@@ -24,12 +24,19 @@ struct request {
 	char **arguments; /* NULL-terminated */
 };
 
+static void add_list(struct json_object *object, const char *key, const struct string_list *list)
+{
+	struct json_object *array = json_add_array(object, key);
+
+	for (size_t i = 0; i < list->count; i++)
+		json_object_array_add(array, json_object_new_string(list->items[i]));
+}
+
 static void image_object(struct json_object *object, const struct image *image)
 {
-	struct json_object *array = json_add_array(object, "names");
+	struct json_object *array;
 
-	for (size_t i = 0; i < image->names.count; i++)
-		json_object_array_add(array, json_object_new_string(image->names.items[i]));
+	add_list(object, "names", &image->names);
 	json_add_string(object, "digest", image->digest);
 	json_add_string(object, "architecture", image->architecture);
 	json_add_u64(object, "size_bytes", image->size_bytes);
@@ -38,9 +45,11 @@ static void image_object(struct json_object *object, const struct image *image)
 	array = json_add_array(object, "layers");
 	for (int i = 0; i < image->layers_count; i++)
 		json_object_array_add(array, json_object_new_string(image->layers[i]));
-	array = json_add_array(object, "env");
-	for (size_t i = 0; i < image->env.count; i++)
-		json_object_array_add(array, json_object_new_string(image->env.items[i]));
+	add_list(object, "env", &image->env);
+	json_add_string(object, "user", image->user);
+	json_add_string(object, "workdir", image->workdir);
+	add_list(object, "entrypoint", &image->entrypoint);
+	add_list(object, "cmd", &image->cmd);
 }
 
 static void print_json(struct json_object *object)
@@ -187,6 +196,23 @@ static int verb_list(struct request *request, struct err *e)
 
 /* ---- inspect, rm, gc ---- */
 
+/* TEXT is the image's own. */
+static void inspect_line(const char *key, const char *text)
+{
+	size_t size = 4 * strlen(text) + 1;
+	char *shown = malloc(size);
+
+	if (shown)
+		printf("%-9s %s\n", key, text_printable(text, shown, size));
+	free(shown);
+}
+
+static void inspect_words(const char *key, const struct string_list *words)
+{
+	for (size_t i = 0; i < words->count; i++)
+		inspect_line(key, words->items[i]);
+}
+
 static void inspect_text(const struct image *image)
 {
 	char size[32], when[32];
@@ -200,6 +226,13 @@ static void inspect_text(const struct image *image)
 	printf("imported  %s\n", format_time(image->imported_at, when, sizeof(when)));
 	for (int i = 0; i < image->layers_count; i++)
 		printf("layer     %s\n", image->layers[i]);
+	inspect_words("env", &image->env);
+	if (*image->user)
+		inspect_line("user", image->user);
+	if (*image->workdir)
+		inspect_line("workdir", image->workdir);
+	inspect_words("entry", &image->entrypoint);
+	inspect_words("cmd", &image->cmd);
 }
 
 static int verb_inspect(struct request *request, struct err *e)
@@ -264,13 +297,16 @@ static const struct verb {
 	const char *help;
 	const char *details; /* of --help of the verb itself */
 } verbs[] = {
-	{"import", verb_import, 2, 2, "import SOURCE NAME [--arch MACHINE] [--json]",
-         "make an image of a root file system",
+	{"import", verb_import, 2, 2, "import SOURCE NAME [--arch MACHINE] [--ref REF] [--json]",
+         "take in a root file system, or an image of OCI or docker",
          "  SOURCE          a directory, or a tar (plain, gzip, xz, zstd, bzip2);\n"
-         "                  - is standard input\n"
+         "                  - is standard input. It holds a root file system, an OCI\n"
+         "                  layout, or what docker save has written\n"
          "  NAME            NAME[:TAG], for run --image; one that is there is moved\n"
          "  --arch MACHINE  what it is for, as Go names it (amd64, arm64, ...);\n"
-         "                  else what its /bin/sh or /usr/bin/env is built for\n"
+         "                  else what its /bin/sh or /usr/bin/env is built for. Of OCI's\n"
+         "                  and docker's, which one to take, else this machine's\n"
+         "  --ref REF       which one, by its name in there, where there are several\n"
          "  --json          print name, digest, size, ... as one JSON object\n"},
 	{"list", verb_list, 0, 0, "list [--json]", "all images",
          "  --json          print an array with one JSON object for each image\n"},

@@ -128,8 +128,15 @@ static int prepare(struct run *run, struct err *e)
 		return -e->code;
 	}
 	run->host_is_open = true;
-	TRY(image_find(&run->host.store, options->image, &run->image, e));
-	options->spec.image = &run->image;
+	if (image_find(&run->host.store, options->image, &run->image, e) < 0) {
+		struct err no_command;
+
+		/* without one, that is what is wrong with the command line */
+		if (run_options_take_image(options, NULL, &no_command) < 0)
+			*e = no_command;
+		return -e->code;
+	}
+	TRY(run_options_take_image(options, &run->image, e));
 	log_places(run);
 	ignore_stops();
 	return cancel_open(run, e);

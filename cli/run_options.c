@@ -79,6 +79,8 @@ static const struct run_option table[] = {
 	 .help = "set a variable; KEY alone: as it is here"},
 	{.name = "env-file", .argument = "FILE", .read = value_env_file,
 	 .help = "such assignments, one a line"},
+	{.name = "entrypoint", .argument = "PROGRAM", .read = value_entrypoint,
+	 .help = "instead of the image's; '' for none"},
 	{.name = "workdir", .letter = 'w', .argument = "DIR", .read = value_workdir,
 	 .help = "in /workspace, or absolute [/workspace]"},
 	{.name = "hostname", .argument = "NAME", .read = value_hostname,
@@ -130,7 +132,8 @@ enum { ROWS = sizeof(table) / sizeof(table[0]), LONG_VALUE = 256 };
 void run_options_help(void)
 {
 	printf("usage: agentdock run [options] -- COMMAND [ARG...]\n\n"
-	       "Runs COMMAND in a sandbox of its own. Exit status: the command's; 124 time-out,\n"
+	       "Runs COMMAND (or else what the image's config names) in a sandbox of its own, as\n"
+	       "that config says where no option does. Exit status: the command's; 124 time-out,\n"
 	       "125 our fault, 126 cannot be executed, 127 not found, 128+n ended by signal n.\n");
 	for (const struct run_option *row = table; row < table + ROWS; row++) {
 		char left[64];
@@ -208,7 +211,6 @@ static const struct habit {
 	{"--name", "sandboxes have no names; --label KEY=VALUE is carried into the report"},
 	{"--privileged", NO_CAPABILITY},
 	{"--cap-add", NO_CAPABILITY},
-	{"--entrypoint", "leave it out: what stands after -- is all that is run"},
 	{"-p", NO_PORT},
 	{"--publish", NO_PORT},
 	{"-d", NO_DETACH},
@@ -364,14 +366,21 @@ static int check_meta(const char *path, struct err *e)
 	return 0;
 }
 
-static int check_together(struct run_options *options, struct err *e)
+static int check_command(char *const *argv, struct err *e)
 {
-	if (!options->spec.argv[0])
+	if (!argv[0])
 		return err_set(
 			e, EINVAL,
 			"no command given; usage: agentdock run [options] -- COMMAND [ARG...]");
-	if (!options->spec.argv[0][0])
+	if (!argv[0][0])
 		return err_set(e, EINVAL, "the command is an empty word");
+	return 0;
+}
+
+static int check_together(struct run_options *options, struct err *e)
+{
+	if (options->spec.argv[0])
+		TRY(check_command(options->spec.argv, e));
 	if (options->spec.keep && options->spec.disk.backing == DISK_TMPFS)
 		return err_set(e, EINVAL,
 		               "--keep needs --disk-backing image: a tmpfs is gone "
@@ -381,23 +390,112 @@ static int check_together(struct run_options *options, struct err *e)
 	return check_meta(options->meta, e);
 }
 
+/* ---- what the image asks for ---- */
+
+/* Our own defaults, then the image's, then what was given. IMAGE may be NULL. */
+static int compose_environment(struct run_options *options, const struct image *image,
+                               struct err *e)
+{
+	string_list_release(&options->env);
+	TRY(environment_start(&options->env, e));
+	for (size_t i = 0; image && i < image->env.count; i++)
+		if (environment_add_image(&options->env, image->env.items[i], e) < 0)
+			return err_in(e, "image %s: env", options->image);
+	for (size_t i = 0; i < options->given_env.count; i++)
+		TRY(string_list_set(&options->env, options->given_env.items[i], e));
+	options->spec.envp = options->env.items;
+	return 0;
+}
+
+static int take_user(struct run_options *options, const struct image *image, struct err *e)
+{
+	struct identity *identity = &options->spec.identity;
+	char shown[IMAGE_USER_SIZE];
+	struct err ignored;
+
+	if (options->user_given || !*image->user)
+		return 0;
+	if (strcmp(image->user, "root") == 0 || strcmp(image->user, "root:root") == 0) {
+		identity->uid = identity->gid = 0;
+		return 0;
+	}
+	if (run_values_user(image->user, &identity->uid, &identity->gid, &ignored) == 0)
+		return 0;
+	return err_set(e, EINVAL,
+	               "image %s wants to be run as the user '%s', and names are not looked up; "
+	               "give --user UID[:GID], its numbers",
+	               options->image, text_printable(image->user, shown, sizeof(shown)));
+}
+
+/* A workspace that was given is where its command starts, whatever the image is made for. */
+static int take_workdir(struct run_options *options, const struct image *image, struct err *e)
+{
+	if (options->spec.cwd == options->cwd || options->spec.workspace || !*image->workdir)
+		return 0;
+	TRY(text_format(options->cwd, sizeof(options->cwd), e, "%s%s",
+	                image->workdir[0] == '/' ? "" : "/", image->workdir));
+	options->spec.cwd = options->cwd;
+	return 0;
+}
+
+static int add_words(struct string_list *list, char *const *words, size_t count, struct err *e)
+{
+	for (size_t i = 0; i < count; i++)
+		TRY(string_list_add(list, words[i], e));
+	return 0;
+}
+
+/* As docker does: the entrypoint, then the words that were given, or else the image's own; these
+ * go with the image's own entrypoint only. */
+static int take_command(struct run_options *options, const struct image *image, struct err *e)
+{
+	char *const *given = options->spec.argv;
+	char *entrypoint[] = {(char *)(uintptr_t)options->entrypoint};
+
+	string_list_release(&options->command);
+	if (!options->entrypoint)
+		TRY(add_words(&options->command, image->entrypoint.items, image->entrypoint.count,
+		              e));
+	else if (*options->entrypoint)
+		TRY(add_words(&options->command, entrypoint, 1, e));
+	if (given[0])
+		TRY(add_words(&options->command, given, words_count(given), e));
+	else if (!options->entrypoint)
+		TRY(add_words(&options->command, image->cmd.items, image->cmd.count, e));
+	if (options->command.count)
+		options->spec.argv = options->command.items;
+	return check_command(options->spec.argv, e);
+}
+
+int run_options_take_image(struct run_options *options, const struct image *image, struct err *e)
+{
+	if (!image)
+		return check_command(options->spec.argv, e);
+	options->spec.image = image;
+	TRY(take_user(options, image, e));
+	TRY(take_workdir(options, image, e));
+	TRY(take_command(options, image, e));
+	return compose_environment(options, image, e);
+}
+
 int run_options_parse(struct run_options *options, int argc, char **argv, struct err *e)
 {
 	*options = (struct run_options){.image = "default"};
 	sandbox_spec_defaults(&options->spec);
-	TRY(environment_start(&options->env, e));
 	TRY(apply_options(options, argc, argv, apply_variables(options, e), e));
 	if (options->help)
 		return 0;
 	options->spec.argv = argv + optind;
-	options->spec.envp = options->env.items;
 	options->spec.labels = &options->labels;
+	TRY(compose_environment(options, NULL, e));
 	return check_together(options, e);
 }
 
 void run_options_release(struct run_options *options)
 {
+	string_list_release(&options->given_env);
 	string_list_release(&options->env);
+	string_list_release(&options->command);
 	string_list_release(&options->labels);
 	string_list_release(&options->tmpfs_paths);
 }

@@ -104,28 +104,43 @@ int value_cpus(struct run_options *options, const struct run_option *option, con
 	return 0;
 }
 
-int value_user(struct run_options *options, const struct run_option *option, const char *value,
-               struct err *e)
+int run_values_user(const char *value, uint32_t *uid, uint32_t *gid, struct err *e)
 {
 	const char *colon = strchr(value, ':');
-	uint64_t uid, gid;
+	uint64_t first, second;
 	char text[16];
 
-	(void)option;
 	if (colon && colon > value && !colon[1])
 		return err_set(e, EINVAL,
 		               "'%s': no GID behind the colon; want %.*s for both, or UID:GID",
 		               value, (int)(colon - value), value);
 	if (text_format(text, sizeof(text), e, "%.*s", (int)strcspn(value, ":"), value) < 0 ||
-	    parse_u64(text, ID_MAX, &uid, e) < 0 ||
-	    parse_u64(colon ? colon + 1 : text, ID_MAX, &gid, e) < 0)
+	    parse_u64(text, ID_MAX, &first, e) < 0 ||
+	    parse_u64(colon ? colon + 1 : text, ID_MAX, &second, e) < 0)
 		return err_set(
 			e, EINVAL,
 			"'%s': want UID or UID:GID in numbers, 0 to %d; names are not looked "
 			"up",
 			value, ID_MAX);
-	options->spec.identity.uid = (uint32_t)uid;
-	options->spec.identity.gid = (uint32_t)gid;
+	*uid = (uint32_t)first;
+	*gid = (uint32_t)second;
+	return 0;
+}
+
+int value_user(struct run_options *options, const struct run_option *option, const char *value,
+               struct err *e)
+{
+	(void)option;
+	options->user_given = true;
+	return run_values_user(value, &options->spec.identity.uid, &options->spec.identity.gid, e);
+}
+
+int value_entrypoint(struct run_options *options, const struct run_option *option,
+                     const char *value, struct err *e)
+{
+	(void)option;
+	(void)e;
+	options->entrypoint = value;
 	return 0;
 }
 
@@ -150,7 +165,7 @@ int value_env(struct run_options *options, const struct run_option *option, cons
               struct err *e)
 {
 	(void)option;
-	return environment_add(&options->env, value, e);
+	return environment_add(&options->given_env, value, e);
 }
 
 int value_env_file(struct run_options *options, const struct run_option *option, const char *value,
@@ -161,7 +176,7 @@ int value_env_file(struct run_options *options, const struct run_option *option,
 		return err_set(e, EINVAL,
 		               "'-': want a file; /dev/stdin is one where standard input is to "
 		               "be read");
-	return environment_add_file(&options->env, value, e);
+	return environment_add_file(&options->given_env, value, e);
 }
 
 static bool has_dotdot(const char *path)

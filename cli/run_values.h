@@ -28,14 +28,18 @@ struct run_option {
 	const char *help;
 };
 
+/* "UID" or "UID:GID". */
+int run_values_user(const char *value, uint32_t *uid, uint32_t *gid, struct err *e);
+
 value_reader value_flag;     /* bool; the value is ignored */
 value_reader value_text;     /* const char *: the value itself, which is not to be empty */
 value_reader value_bytes;    /* uint64_t */
 value_reader value_count;    /* uint64_t */
 value_reader value_duration; /* uint64_t, in milliseconds */
 
-value_reader value_cpus, value_user, value_backing, value_env, value_env_file, value_workdir,
-	value_hostname, value_tmpfs, value_network, value_label, value_ulimit, value_allow_missing;
+value_reader value_cpus, value_user, value_entrypoint, value_backing, value_env, value_env_file,
+	value_workdir, value_hostname, value_tmpfs, value_network, value_label, value_ulimit,
+	value_allow_missing;
 #ifdef AGENTDOCK_UNSAFE
 value_reader value_unsafe_without;
 #endif

@@ -38,7 +38,6 @@ setup() {
 		--name=x|sandboxes have no names; --label KEY=VALUE is carried into the report
 		--privileged|no sandbox has a capability, nor can it be given one
 		--cap-add=ALL|no sandbox has a capability, nor can it be given one
-		--entrypoint=sh|leave it out: what stands after -- is all that is run
 		-p|a sandbox has no network, so it has no ports
 		--publish=80|a sandbox has no network, so it has no ports
 		-d|leave it out: run waits for the command; the shell's & does not

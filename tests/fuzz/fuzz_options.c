@@ -222,7 +222,7 @@ static void check_within(const char *what, uint64_t value, uint64_t min, uint64_
 
 static void check_options(struct run_options *options)
 {
-	static const struct image image;
+	static const struct image image = {.workdir = "/", .user = "1:1"};
 	struct sandbox_spec *spec = &options->spec;
 	const uint64_t hour_ms = 3600 * 1000;
 	struct err e;
@@ -253,7 +253,13 @@ static void check_options(struct run_options *options)
 	CHECK(spec->cwd[0] == '/', "cwd '%s'", spec->cwd);
 	check_tmpfs(spec);
 	check_rlimits(&spec->identity);
-	spec->image = &image;
+	result = run_options_take_image(options, &image, &e);
+	if (result < 0) {
+		fuzz_check_err(result, &e);
+		CHECK(!spec->argv[0] || !spec->argv[0][0], "a command that is refused: %s", e.text);
+		return;
+	}
+	check_environment(&options->env);
 	result = sandbox_spec_check(spec, &e);
 	/* the one bound that the command line leaves to the spec */
 	CHECK(result == 0 || strncmp(e.text, "nofile: ", 8) == 0, "accepted, and refused: %s",
