@@ -81,7 +81,7 @@ static int layer_file(int dirfd, const char *path, struct err *e)
 	return file_open(AT_FDCWD, self, O_RDONLY, 0, e);
 }
 
-static int check_file(int fd, const char *digest, struct err *e)
+static int check_file(int fd, const char *path, const char *digest, struct err *e)
 {
 	scoped_mem unsigned char *chunk = malloc(HASH_CHUNK_BYTES);
 	char found[IMAGE_DIGEST_SIZE];
@@ -90,17 +90,17 @@ static int check_file(int fd, const char *digest, struct err *e)
 	ssize_t got;
 
 	if (!chunk)
-		return err_set(e, ENOMEM, "no memory to read it");
+		return err_set(e, ENOMEM, "%s: out of memory", path);
 	sha256_init(&hash);
 	while ((got = pread(fd, chunk, HASH_CHUNK_BYTES, at)) > 0) {
 		sha256_update(&hash, (size_t)got, chunk);
 		at += got;
 	}
 	if (got < 0)
-		return err_sys(e, "reading it");
+		return err_sys(e, "reading %s", path);
 	image_hash_finish(&hash, found);
 	if (strcmp(found, digest) != 0)
-		return err_set(e, EINVAL, "it is damaged: its digest is %s", found);
+		return err_set(e, EINVAL, "%s is damaged: its digest is %s", path, found);
 	return 0;
 }
 
@@ -250,8 +250,8 @@ static int take_layer(const struct image_import *import, int dirfd,
 
 	filefd = layer_file(dirfd, planned->path, e);
 	TRY(filefd);
-	if (*planned->digest && check_file(filefd, planned->digest, e) < 0)
-		return err_in(e, "%s", planned->path);
+	if (*planned->digest)
+		TRY(check_file(filefd, planned->path, planned->digest, e));
 	found = find_layer(import->store, planned->diff_id, &rootfd, &taken.lockfd, &counts, e);
 	if (found == 0) {
 		snprintf(taken.from, sizeof(taken.from), "layer%d", number);
