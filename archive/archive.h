@@ -9,6 +9,7 @@
  *	whiteouts.c  what a layer removes from those below it
  *	target.c   the tree: every name is resolved beneath one descriptor
  *	plan.c     a packed image to what it is made of
+ *	ids.c      names of users to numbers
  *	pack.c     a directory to entries, in a fixed order
  *	writer.c   entries to a tar stream
  *
@@ -52,10 +53,21 @@ struct pack_options {
 	bool keep_owner; /* otherwise 0:0 */
 	bool epoch;      /* every mtime is 0 */
 	bool xattrs;     /* user.* but overlayfs's, and security.capability */
+	/* of a layer: its character devices 0:0 become ".wh.NAME", and its opaque directories get
+	 * a ".wh..wh..opq"; they are the names in the file OPAQUEFD (-1: none) */
+	bool layer;
+	int opaquefd;
 };
 /* COUNTS is filled on failure too. Names are sorted bytewise; DIRFD itself has no entry. */
 int pack_directory(int dirfd, int outfd, const struct pack_options *options,
                    struct archive_counts *counts, struct err *e);
+
+/*
+ * The numbers of USER ("NAME|UID[:NAME|GID]", as image-spec has it) by the files PASSWDFD and
+ * GROUPFD (-1: there is none), as "UID:GID" to OUTFD. A user without a line has group 0. ENOENT: a
+ * name that is in neither.
+ */
+int resolve_ids(const char *user, int passwdfd, int groupfd, int outfd, struct err *e);
 
 /* Decompresses INFD to OUTFD, at most LIMIT_BYTES. */
 int cat_stream(struct source *source, int infd, int outfd, uint64_t limit_bytes,

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * agentdock-archive: packs a directory, unpacks an archive, decompresses a stream, reads what a
- * packed image is made of; see archive.h.
+ * packed image is made of, and looks up its users; see archive.h.
  * It is started by the image store and inside of sandboxes, not by people.
  *
  *	pack    [--from FD|DIR] [--keep-owner] [--epoch] [--xattrs]             directory -> stdout
+ *	        [--layer] [--opaque-fd FD]
  *	unpack  --mode checkout|image|layer --limit-bytes N --limit-entries N   stdin -> working
  *	        [--owner UID:GID] [--progress-fd FD] [--opaque-fd FD]           directory
  *	cat     --limit-bytes N                                                 stdin -> stdout
+ *	ids     --user USER [--group-fd FD]                                     passwd on stdin ->
+ *	                                                                        UID:GID on stdout
  *	plan    --from FD|DIR --arch MACHINE [--ref NAME] --plan-fd FD          packed image ->
  *	                                                                        struct image_plan
  *
@@ -33,11 +36,12 @@
 #include "base/strings.h"
 
 enum { EXIT_ARCHIVE = 1, EXIT_OURS = 125 };
-enum verb { PACK = 1 << 0, UNPACK = 1 << 1, CAT = 1 << 2, PLAN = 1 << 3 };
+enum verb { PACK = 1 << 0, UNPACK = 1 << 1, CAT = 1 << 2, PLAN = 1 << 3, IDS = 1 << 4 };
 
 struct options {
 	int fromfd; /* owned */
-	int resultfd, lockfd, planfd;
+	int resultfd, lockfd, planfd, groupfd;
+	const char *user;
 	bool has_mode, has_bytes, has_entries;
 	struct pack_options pack;
 	struct unpack_options unpack;
@@ -136,7 +140,29 @@ static int set_progress_fd(struct options *options, const char *text, struct err
 
 static int set_opaque_fd(struct options *options, const char *text, struct err *e)
 {
-	return parse_fd(text, &options->unpack.opaquefd, e);
+	TRY(parse_fd(text, &options->unpack.opaquefd, e));
+	options->pack.opaquefd = options->unpack.opaquefd;
+	return 0;
+}
+
+static int set_layer(struct options *options, const char *text, struct err *e)
+{
+	(void)text;
+	(void)e;
+	options->pack.layer = true;
+	return 0;
+}
+
+static int set_user(struct options *options, const char *text, struct err *e)
+{
+	(void)e;
+	options->user = text;
+	return 0;
+}
+
+static int set_group_fd(struct options *options, const char *text, struct err *e)
+{
+	return parse_fd(text, &options->groupfd, e);
 }
 
 static int set_plan_fd(struct options *options, const char *text, struct err *e)
@@ -183,12 +209,15 @@ static const struct rule {
 	{"limit-bytes", required_argument, UNPACK | CAT, set_limit_bytes},
 	{"limit-entries", required_argument, UNPACK, set_limit_entries},
 	{"progress-fd", required_argument, UNPACK, set_progress_fd},
-	{"opaque-fd", required_argument, UNPACK, set_opaque_fd},
+	{"opaque-fd", required_argument, PACK | UNPACK, set_opaque_fd},
+	{"layer", no_argument, PACK, set_layer},
+	{"user", required_argument, IDS, set_user},
+	{"group-fd", required_argument, IDS, set_group_fd},
 	{"arch", required_argument, PLAN, set_arch},
 	{"ref", required_argument, PLAN, set_ref},
 	{"plan-fd", required_argument, PLAN, set_plan_fd},
-	{"result-fd", required_argument, PACK | UNPACK | CAT | PLAN, set_result_fd},
-	{"lock-fd", required_argument, PACK | UNPACK | CAT | PLAN, set_lock_fd},
+	{"result-fd", required_argument, PACK | UNPACK | CAT | PLAN | IDS, set_result_fd},
+	{"lock-fd", required_argument, PACK | UNPACK | CAT | PLAN | IDS, set_lock_fd},
 };
 enum { RULES = sizeof rules / sizeof rules[0] };
 
@@ -217,6 +246,8 @@ static int parse_options(int argc, char **argv, enum verb verb, struct options *
 		return err_set(e, EINVAL, "unpack --mode layer needs --opaque-fd");
 	if (verb == CAT && !options->has_bytes)
 		return err_set(e, EINVAL, "cat needs --limit-bytes");
+	if (verb == IDS && !options->user)
+		return err_set(e, EINVAL, "ids needs --user");
 	if (verb == PLAN &&
 	    (options->fromfd < 0 || options->planfd < 0 || !options->plan.architecture))
 		return err_set(e, EINVAL, "plan needs --from, --arch, --plan-fd");
@@ -228,7 +259,8 @@ static int close_others(const struct options *options, struct err *e)
 {
 	const int kept[] = {options->fromfd,          options->resultfd,
 	                    options->lockfd,          options->unpack.progressfd,
-	                    options->unpack.opaquefd, options->planfd};
+	                    options->unpack.opaquefd, options->planfd,
+	                    options->groupfd};
 	unsigned low = 3;
 
 	for (;;) {
@@ -295,15 +327,22 @@ static int run_plan(struct options *options, struct archive_counts *counts, stru
 	return fd_write_all(options->planfd, plan, sizeof *plan, e);
 }
 
+static int run_ids(struct options *options, struct archive_counts *counts, struct err *e)
+{
+	int nonefd = -1;
+
+	(void)counts;
+	TRY(confine_self(CONFINE_CAT, -1, 0, &nonefd, e));
+	return resolve_ids(options->user, STDIN_FILENO, options->groupfd, STDOUT_FILENO, e);
+}
+
 static const struct command {
 	const char *name;
 	enum verb verb;
 	int (*run)(struct options *options, struct archive_counts *counts, struct err *e);
 } commands[] = {
-	{"pack", PACK, run_pack},
-	{"unpack", UNPACK, run_unpack},
-	{"cat", CAT, run_cat},
-	{"plan", PLAN, run_plan},
+	{"pack", PACK, run_pack}, {"unpack", UNPACK, run_unpack}, {"cat", CAT, run_cat},
+	{"plan", PLAN, run_plan}, {"ids", IDS, run_ids},
 };
 
 /* ---- the end ---- */
@@ -363,10 +402,15 @@ static const struct command *find_command(const char *name)
 
 int main(int argc, char **argv)
 {
-	struct options options = {.fromfd = -1,
-	                          .resultfd = -1,
-	                          .lockfd = -1,
-	                          .unpack = {.progressfd = -1, .opaquefd = -1}};
+	struct options options = {
+		.fromfd = -1,
+		.resultfd = -1,
+		.lockfd = -1,
+		.planfd = -1,
+		.groupfd = -1,
+		.pack = {.opaquefd = -1},
+		.unpack = {.progressfd = -1, .opaquefd = -1},
+	};
 	const struct command *command = argc > 1 ? find_command(argv[1]) : NULL;
 	struct archive_counts counts = {0};
 	struct err e = {0};
@@ -381,7 +425,7 @@ int main(int argc, char **argv)
 			result = command->run(&options, &counts, &e);
 	} else {
 		result = err_set(&e, EINVAL,
-		                 "usage: agentdock-archive pack|unpack|cat|plan OPTIONS");
+		                 "usage: agentdock-archive pack|unpack|cat|plan|ids OPTIONS");
 	}
 	/* not exit(): nothing is buffered, and what runs then may call what is forbidden by now */
 	_exit(report(&options, &counts, result, &e));

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "archive/writer.h"
+#include "base/files.h"
 #include "base/scoped.h"
 #include "base/strings.h"
 
@@ -59,6 +60,9 @@ struct pack {
 	size_t depth, levels_room;
 	void *first_names; /* tsearch(3) */
 	struct pax_records records;
+	char *opaque_text;
+	char **opaque; /* sorted, into opaque_text */
+	size_t opaque_count;
 	char path[ARCHIVE_PATH_MAX];
 };
 
@@ -411,6 +415,70 @@ static int pack_fifo(struct pack *pack, int dirfd, const char *name, const struc
 	return put_member(pack, &member, e);
 }
 
+/* ---- a layer's own ---- */
+
+#define OPAQUE ".wh..wh..opq"
+
+/* An empty file of the name DIRECTORY (LENGTH bytes of path) NAME REST. */
+static int put_mark(struct pack *pack, size_t length, const char *name, const char *rest,
+                    struct err *e)
+{
+	char path[ARCHIVE_PATH_MAX + 8];
+	struct member member = {.path = path, .type = '0'};
+
+	memcpy(path, pack->path, length);
+	TRY(text_format(path + length, sizeof path - length, e, "%s%s", name, rest));
+	pack->records.used = 0;
+	pack->counts->entries++;
+	return writer_header(&pack->writer, &member, &pack->records, e);
+}
+
+static int pack_whiteout(struct pack *pack, int dirfd, const char *name, const struct stat *seen,
+                         struct err *e)
+{
+	(void)dirfd;
+	if (!pack->options->layer || seen->st_rdev != 0) {
+		pack->counts->skipped++;
+		return 0;
+	}
+	return put_mark(pack, strlen(pack->path) - strlen(name), ".wh.", name, e);
+}
+
+static int read_opaque(struct pack *pack, struct err *e)
+{
+	scoped_mem char *text = malloc(ARCHIVE_OPAQUE_BYTES + 1);
+	ssize_t length;
+	size_t room = 0;
+
+	if (!text)
+		return err_set(e, ENOMEM, "no memory for the opaque directories");
+	length = read(pack->options->opaquefd, text, ARCHIVE_OPAQUE_BYTES);
+	if (length < 0)
+		return err_sys(e, "reading the opaque directories");
+	text[length] = '\0';
+	for (char *name = text; name < text + length; name += strlen(name) + 1) {
+		if (pack->opaque_count == room) {
+			char **grown = reallocarray(pack->opaque, room * 2 + 32, sizeof *grown);
+
+			if (!grown)
+				return err_set(e, ENOMEM, "no memory for the opaque directories");
+			pack->opaque = grown;
+			room = room * 2 + 32;
+		}
+		pack->opaque[pack->opaque_count++] = name;
+	}
+	pack->opaque_text = take_mem(&text);
+	if (pack->opaque_count)
+		qsort(pack->opaque, pack->opaque_count, sizeof *pack->opaque, compare_names);
+	return 0;
+}
+
+static bool is_opaque(const struct pack *pack, const char *path)
+{
+	return pack->opaque_count && bsearch(&path, pack->opaque, pack->opaque_count,
+	                                     sizeof *pack->opaque, compare_names);
+}
+
 static int pack_subdirectory(struct pack *pack, int dirfd, const char *name,
                              const struct stat *seen, struct err *e)
 {
@@ -420,6 +488,7 @@ static int pack_subdirectory(struct pack *pack, int dirfd, const char *name,
 	struct stat st = *seen;
 	struct member member;
 	size_t length = strlen(pack->path);
+	bool opaque = is_opaque(pack, pack->path);
 
 	if (result == -ENOENT)
 		return 0;
@@ -439,6 +508,8 @@ static int pack_subdirectory(struct pack *pack, int dirfd, const char *name,
 	memcpy(pack->path + length, "/", 2);
 	member = describe(pack, &st, '5');
 	TRY(put_member(pack, &member, e));
+	if (opaque)
+		TRY(put_mark(pack, length + 1, OPAQUE, "", e));
 	return fd < 0 ? 0 : push_level(pack, take_fd(&fd), length + 1, e);
 }
 
@@ -447,10 +518,8 @@ static const struct {
 	int (*pack)(struct pack *pack, int dirfd, const char *name, const struct stat *seen,
 	            struct err *e);
 } packers[] = {
-	{S_IFREG, pack_file},
-	{S_IFDIR, pack_subdirectory},
-	{S_IFLNK, pack_link},
-	{S_IFIFO, pack_fifo},
+	{S_IFREG, pack_file}, {S_IFDIR, pack_subdirectory}, {S_IFLNK, pack_link},
+	{S_IFIFO, pack_fifo}, {S_IFCHR, pack_whiteout},
 };
 
 static int pack_name(struct pack *pack, int dirfd, const char *name, struct err *e)
@@ -515,6 +584,10 @@ int pack_directory(int dirfd, int outfd, const struct pack_options *options,
 	pack->options = options;
 	pack->counts = counts;
 	result = writer_init(&pack->writer, outfd, e);
+	if (result == 0 && options->layer && options->opaquefd >= 0)
+		result = read_opaque(pack, e);
+	if (result == 0 && is_opaque(pack, "."))
+		result = put_mark(pack, 0, OPAQUE, "", e);
 	if (result == 0) {
 		int topfd = open_name(dirfd, ".", O_DIRECTORY);
 
@@ -530,6 +603,8 @@ int pack_directory(int dirfd, int outfd, const struct pack_options *options,
 	while (pack->depth)
 		drop_level(pack);
 	free(pack->levels);
+	free(pack->opaque);
+	free(pack->opaque_text);
 	tdestroy(pack->first_names, free_first_name);
 	pax_release(&pack->records);
 	writer_release(&pack->writer);

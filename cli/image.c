@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `agentdock image`: import, list, inspect, rm, gc. One table of verbs; all options stand after the
+/* `agentdock image`: import, list, inspect, export, bundle, rm, gc. One table of verbs; all options stand after the
  * verb. People read tables, programs read --json; errors go to stderr in one line. */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -11,7 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/json.h"
+#include "base/scoped.h"
 #include "base/strings.h"
 #include "base/table.h"
 #include "cli/cli.h"
@@ -47,6 +50,10 @@ static void image_object(struct json_object *object, const struct image *image)
 		json_object_array_add(array, json_object_new_string(image->layers[i]));
 	add_list(object, "env", &image->env);
 	json_add_string(object, "user", image->user);
+	if (image->has_ids) {
+		json_add_u64(object, "uid", image->uid);
+		json_add_u64(object, "gid", image->gid);
+	}
 	json_add_string(object, "workdir", image->workdir);
 	add_list(object, "entrypoint", &image->entrypoint);
 	add_list(object, "cmd", &image->cmd);
@@ -129,6 +136,41 @@ static int verb_import(struct request *request, struct err *e)
 	}
 	image_release(&image);
 	return 0;
+}
+
+/* ---- export, bundle ---- */
+
+static int open_output(const char *path, struct err *e)
+{
+	if (strcmp(path, "-") != 0)
+		return file_open(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL, 0644, e);
+	if (isatty(STDOUT_FILENO))
+		return err_set(e, EINVAL,
+		               "image export -: standard output is a terminal; redirect it");
+	return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+}
+
+static int verb_export(struct request *request, struct err *e)
+{
+	const char *path = request->arguments[1];
+	scoped_fd fd = -1;
+	int result;
+
+	TRY(cli_archiver_check(e));
+	fd = open_output(path, e);
+	if (fd == -EEXIST)
+		return err_set(e, EEXIST, "%s is there; remove it, or give another name", path);
+	TRY(fd);
+	result = image_export(&request->store, request->arguments[0], fd, e);
+	if (result < 0 && strcmp(path, "-") != 0)
+		unlink(path);
+	return result;
+}
+
+static int verb_bundle(struct request *request, struct err *e)
+{
+	TRY(cli_archiver_check(e));
+	return image_bundle(&request->store, request->arguments[0], request->arguments[1], e);
 }
 
 /* ---- list ---- */
@@ -313,6 +355,12 @@ static const struct verb {
 	{"inspect", verb_inspect, 1, 1, "inspect REF [--json]", "one image, by name or digest",
          "  REF             a name, or the first digits of a digest\n"
          "  --json          print it as one JSON object\n"},
+	{"export", verb_export, 2, 2, "export REF FILE", "write an image as an OCI archive",
+         "  REF             a name, or the first digits of a digest\n"
+         "  FILE            is made; - is standard output\n"},
+	{"bundle", verb_bundle, 2, 2, "bundle REF DIR", "make an OCI bundle of an image",
+         "  REF             a name, or the first digits of a digest\n"
+         "  DIR             is made; it gets rootfs/, and a config.json for runc and crun\n"},
 	{"rm", verb_rm, 1, 1 << 16, "rm REF... [--json]", "remove names; gc frees the disk",
          "  REF             a name, or the first digits of a digest that has but one\n"
          "  --json          print an array of what was removed\n"},
@@ -326,8 +374,9 @@ enum { VERBS = sizeof(verbs) / sizeof(verbs[0]) };
 static const struct {
 	const char *word, *verb;
 } synonyms[] = {
-	{"ls", "list"},   {"images", "list"}, {"show", "inspect"}, {"remove", "rm"},  {"rmi", "rm"},
-	{"delete", "rm"}, {"prune", "gc"},    {"load", "import"},  {"add", "import"},
+	{"ls", "list"},    {"images", "list"}, {"show", "inspect"}, {"remove", "rm"},
+	{"rmi", "rm"},     {"delete", "rm"},   {"prune", "gc"},     {"load", "import"},
+	{"add", "import"}, {"save", "export"},
 };
 
 static void usage(FILE *out)
@@ -382,7 +431,7 @@ static int parse(const struct verb *verb, int argc, char **argv, struct request 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (option == OPTION_HELP)
 			return 1;
-		if (option == OPTION_JSON)
+		if (option == OPTION_JSON && strstr(verb->usage, "--json"))
 			request->json = true;
 		else if (option == OPTION_ARCH && verb->function == verb_import)
 			request->choice.architecture = optarg;

@@ -410,21 +410,22 @@ static int compose_environment(struct run_options *options, const struct image *
 static int take_user(struct run_options *options, const struct image *image, struct err *e)
 {
 	struct identity *identity = &options->spec.identity;
-	char shown[IMAGE_USER_SIZE];
-	struct err ignored;
 
 	if (options->user_given || !*image->user)
 		return 0;
-	if (strcmp(image->user, "root") == 0 || strcmp(image->user, "root:root") == 0) {
-		identity->uid = identity->gid = 0;
-		return 0;
-	}
-	if (run_values_user(image->user, &identity->uid, &identity->gid, &ignored) == 0)
-		return 0;
-	return err_set(e, EINVAL,
-	               "image %s wants to be run as the user '%s', and names are not looked up; "
-	               "give --user UID[:GID], its numbers",
-	               options->image, text_printable(image->user, shown, sizeof(shown)));
+	if (!image->has_ids)
+		return err_set(e, EINVAL,
+		               "image %s wants to be run as the user '%s', which it does not "
+		               "have; give --user UID[:GID]",
+		               options->image, image->user);
+	if (image->uid > RUN_ID_MAX || image->gid > RUN_ID_MAX)
+		return err_set(e, EINVAL,
+		               "image %s wants to be run as the user '%s', which is %u:%u, and "
+		               "%d is the last that there is; give --user UID[:GID]",
+		               options->image, image->user, image->uid, image->gid, RUN_ID_MAX);
+	identity->uid = image->uid;
+	identity->gid = image->gid;
+	return 0;
 }
 
 /* A workspace that was given is where its command starts, whatever the image is made for. */

@@ -16,7 +16,7 @@
 #include "cli/environment.h"
 #include "cli/run_values.h"
 
-enum { LABELS_MAX = 64, ID_MAX = 65535 };
+enum { LABELS_MAX = 64 };
 
 static void *field(struct run_options *options, const struct run_option *option)
 {
@@ -104,35 +104,30 @@ int value_cpus(struct run_options *options, const struct run_option *option, con
 	return 0;
 }
 
-int run_values_user(const char *value, uint32_t *uid, uint32_t *gid, struct err *e)
+int value_user(struct run_options *options, const struct run_option *option, const char *value,
+               struct err *e)
 {
 	const char *colon = strchr(value, ':');
-	uint64_t first, second;
+	uint64_t uid, gid;
 	char text[16];
 
+	(void)option;
 	if (colon && colon > value && !colon[1])
 		return err_set(e, EINVAL,
 		               "'%s': no GID behind the colon; want %.*s for both, or UID:GID",
 		               value, (int)(colon - value), value);
 	if (text_format(text, sizeof(text), e, "%.*s", (int)strcspn(value, ":"), value) < 0 ||
-	    parse_u64(text, ID_MAX, &first, e) < 0 ||
-	    parse_u64(colon ? colon + 1 : text, ID_MAX, &second, e) < 0)
+	    parse_u64(text, RUN_ID_MAX, &uid, e) < 0 ||
+	    parse_u64(colon ? colon + 1 : text, RUN_ID_MAX, &gid, e) < 0)
 		return err_set(
 			e, EINVAL,
 			"'%s': want UID or UID:GID in numbers, 0 to %d; names are not looked "
 			"up",
-			value, ID_MAX);
-	*uid = (uint32_t)first;
-	*gid = (uint32_t)second;
-	return 0;
-}
-
-int value_user(struct run_options *options, const struct run_option *option, const char *value,
-               struct err *e)
-{
-	(void)option;
+			value, RUN_ID_MAX);
+	options->spec.identity.uid = (uint32_t)uid;
+	options->spec.identity.gid = (uint32_t)gid;
 	options->user_given = true;
-	return run_values_user(value, &options->spec.identity.uid, &options->spec.identity.gid, e);
+	return 0;
 }
 
 int value_entrypoint(struct run_options *options, const struct run_option *option,

@@ -28,8 +28,7 @@ struct run_option {
 	const char *help;
 };
 
-/* "UID" or "UID:GID". */
-int run_values_user(const char *value, uint32_t *uid, uint32_t *gid, struct err *e);
+enum { RUN_ID_MAX = 65535 }; /* a sandbox has that many ids */
 
 value_reader value_flag;     /* bool; the value is ignored */
 value_reader value_text;     /* const char *: the value itself, which is not to be empty */

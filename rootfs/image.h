@@ -47,6 +47,8 @@ struct image {
 	/* what the image's config asks for; empty for plain trees */
 	struct string_list env, entrypoint, cmd;
 	char user[IMAGE_USER_SIZE];
+	bool has_ids; /* those of the user; not where it is a name that the image does not know */
+	uint32_t uid, gid;
 	char workdir[IMAGE_WORKDIR_SIZE];
 };
 void image_release(struct image *image);
@@ -94,6 +96,13 @@ int image_find(struct image_store *store, const char *reference, struct image *i
 /* So, and all names that the image has, for which those of all images are read. */
 int image_find_names(struct image_store *store, const char *reference, struct image *image,
                      struct err *e);
+
+/* The layers of an image and its config as an OCI archive, a tar, to OUTFD. */
+int image_export(struct image_store *store, const char *reference, int outfd, struct err *e);
+
+/* DIRECTORY, which is made, or empty, becomes an OCI bundle: rootfs/ and config.json. */
+int image_bundle(struct image_store *store, const char *reference, const char *directory,
+                 struct err *e);
 
 int image_remove(struct image_store *store, const char *reference, struct err *e);
 int image_gc(struct image_store *store, uint64_t *freed_bytes, uint64_t *layers, struct err *e);

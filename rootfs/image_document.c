@@ -2,8 +2,8 @@
 /*
  * The document of an image, images/sha256/HEX.json, and digests.
  *
- *	{"image": {"architecture": ..., "layers": [...], "env": [...], "user": ...,
- *	           "workdir": ..., "entrypoint": [...], "cmd": [...]},
+ *	{"image": {"architecture": ..., "layers": [...], "env": [...], "user": ..., "uid": ...,
+ *	           "gid": ..., "workdir": ..., "entrypoint": [...], "cmd": [...]},
  *	 "size_bytes": ..., "entries": ..., "imported_at": ...}
  *
  * What is empty from "user" on is left out. HEX is the SHA-256 of the text of "image" in just this order without white space, so an image's
@@ -20,6 +20,8 @@
 #include "base/scoped.h"
 #include "rootfs/image_store.h"
 
+enum { HASH_CHUNK_BYTES = 256 * 1024 };
+
 void image_hash_finish(struct sha256_ctx *hash, char digest[IMAGE_DIGEST_SIZE])
 {
 	unsigned char value[SHA256_DIGEST_SIZE];
@@ -30,13 +32,33 @@ void image_hash_finish(struct sha256_ctx *hash, char digest[IMAGE_DIGEST_SIZE])
 		snprintf(digest + 7 + 2 * i, 3, "%02x", value[i]);
 }
 
-static void digest_of_text(const char *text, char digest[IMAGE_DIGEST_SIZE])
+void image_hash_text(const char *text, char digest[IMAGE_DIGEST_SIZE])
 {
 	struct sha256_ctx hash;
 
 	sha256_init(&hash);
 	sha256_update(&hash, strlen(text), (const uint8_t *)text);
 	image_hash_finish(&hash, digest);
+}
+
+int image_hash_file(int fd, const char *what, char digest[IMAGE_DIGEST_SIZE], struct err *e)
+{
+	scoped_mem unsigned char *chunk = malloc(HASH_CHUNK_BYTES);
+	struct sha256_ctx hash;
+	off_t at = 0;
+	ssize_t got;
+
+	if (!chunk)
+		return err_set(e, ENOMEM, "%s: out of memory", what);
+	sha256_init(&hash);
+	while ((got = pread(fd, chunk, HASH_CHUNK_BYTES, at)) > 0) {
+		sha256_update(&hash, (size_t)got, chunk);
+		at += got;
+	}
+	if (got < 0)
+		return err_sys(e, "reading %s", what);
+	image_hash_finish(&hash, digest);
+	return 0;
 }
 
 static void add_strings(struct json_object *body, const char *key, const struct string_list *list)
@@ -52,6 +74,10 @@ static void add_config(struct json_object *body, const struct image *image)
 {
 	if (*image->user)
 		json_add_string(body, "user", image->user);
+	if (image->has_ids) {
+		json_add_u64(body, "uid", image->uid);
+		json_add_u64(body, "gid", image->gid);
+	}
 	if (*image->workdir)
 		json_add_string(body, "workdir", image->workdir);
 	if (image->entrypoint.count)
@@ -74,7 +100,7 @@ int image_document_write(int dirfd, const char *path, struct image *image, struc
 	add_strings(body, "env", &image->env);
 	add_config(body, image);
 	text = json_object_to_json_string_ext(body, JSON_C_TO_STRING_NOSLASHESCAPE);
-	digest_of_text(text, image->digest);
+	image_hash_text(text, image->digest);
 
 	json_add_u64(document, "size_bytes", image->size_bytes);
 	json_add_u64(document, "entries", image->entries);
@@ -137,6 +163,22 @@ static int read_text(struct json_object *body, const char *key, char *text, size
 	return text_format(text, size, e, "%s", value);
 }
 
+static int read_ids(struct json_object *body, struct image *image, struct err *e)
+{
+	uint64_t uid = UINT64_MAX, gid = UINT64_MAX;
+
+	TRY(json_get_u64(body, "uid", false, &uid, e));
+	TRY(json_get_u64(body, "gid", uid != UINT64_MAX, &gid, e));
+	image->has_ids = uid != UINT64_MAX;
+	if (!image->has_ids)
+		return 0;
+	if (uid >= UINT32_MAX || gid >= UINT32_MAX)
+		return err_set(e, EINVAL, "the ids of the user are beyond what there is");
+	image->uid = (uint32_t)uid;
+	image->gid = (uint32_t)gid;
+	return 0;
+}
+
 static int read_config(struct json_object *body, struct image *image, struct err *e)
 {
 	TRY(read_strings(body, "env", true, &image->env, e));
@@ -144,6 +186,7 @@ static int read_config(struct json_object *body, struct image *image, struct err
 		if (!strchr(image->env.items[i], '='))
 			return err_set(e, EINVAL, "env %zu is no KEY=VALUE", i);
 	TRY(read_text(body, "user", image->user, sizeof(image->user), e));
+	TRY(read_ids(body, image, e));
 	TRY(read_text(body, "workdir", image->workdir, sizeof(image->workdir), e));
 	TRY(read_strings(body, "entrypoint", false, &image->entrypoint, e));
 	return read_strings(body, "cmd", false, &image->cmd, e);

@@ -276,7 +276,7 @@ int image_import(struct image_store *store, const char *source, const char *name
 	struct err ignored; /* other imports' leftovers: gc is the one that complains of them */
 
 	for (int i = 0; i < IMAGE_LAYERS_MAX; i++)
-		layers.layers[i] = (struct image_layer){.lockfd = -1};
+		layers.layers[i] = (struct image_layer)IMAGE_LAYER_NONE;
 	TRY(image_name_parse(name, canonical, e));
 	if (choice && choice->architecture && !image_machine_known(choice->architecture))
 		return err_set(e, EINVAL,

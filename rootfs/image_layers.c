@@ -26,14 +26,20 @@
 #include "rootfs/image_plan.h"
 #include "rootfs/image_store.h"
 
-enum { HASH_CHUNK_BYTES = 256 * 1024, COUNTS_SIZE = 64 };
+enum { COUNTS_SIZE = 64 };
 
 #define OPAQUE_ATTRIBUTE "trusted.overlay.opaque"
+
+static void layer_release(struct image_layer *layer)
+{
+	close_fd(&layer->lockfd);
+	close_fd(&layer->rootfd);
+}
 
 void image_layers_release(struct image_layers *layers)
 {
 	for (int i = 0; i < IMAGE_LAYERS_MAX; i++)
-		close_fd(&layers->layers[i].lockfd);
+		layer_release(&layers->layers[i]);
 }
 
 int image_layer_make(const struct image_slot *slot, const char *name, struct err *e)
@@ -83,22 +89,9 @@ static int layer_file(int dirfd, const char *path, struct err *e)
 
 static int check_file(int fd, const char *path, const char *digest, struct err *e)
 {
-	scoped_mem unsigned char *chunk = malloc(HASH_CHUNK_BYTES);
 	char found[IMAGE_DIGEST_SIZE];
-	struct sha256_ctx hash;
-	off_t at = 0;
-	ssize_t got;
 
-	if (!chunk)
-		return err_set(e, ENOMEM, "%s: out of memory", path);
-	sha256_init(&hash);
-	while ((got = pread(fd, chunk, HASH_CHUNK_BYTES, at)) > 0) {
-		sha256_update(&hash, (size_t)got, chunk);
-		at += got;
-	}
-	if (got < 0)
-		return err_sys(e, "reading %s", path);
-	image_hash_finish(&hash, found);
+	TRY(image_hash_file(fd, path, found, e));
 	if (strcmp(found, digest) != 0)
 		return err_set(e, EINVAL, "%s is damaged: its digest is %s", path, found);
 	return 0;
@@ -233,7 +226,7 @@ static void forget_lower(const struct image_import *import)
 	struct image *image = import->image;
 
 	for (int i = 0; i < image->layers_count; i++)
-		close_fd(&import->layers->layers[i].lockfd);
+		layer_release(&import->layers->layers[i]);
 	image->layers_count = 0;
 	image->size_bytes = 0;
 	image->entries = 0;
@@ -244,26 +237,26 @@ static int take_layer(const struct image_import *import, int dirfd,
 {
 	struct archive_result counts = {0};
 	struct image *image = import->image;
-	struct image_layer taken = {.lockfd = -1};
-	scoped_fd filefd = -1, rootfd = -1;
+	__attribute__((cleanup(layer_release))) struct image_layer taken = IMAGE_LAYER_NONE;
+	scoped_fd filefd = -1;
 	int found;
 
 	filefd = layer_file(dirfd, planned->path, e);
 	TRY(filefd);
 	if (*planned->digest)
 		TRY(check_file(filefd, planned->path, planned->digest, e));
-	found = find_layer(import->store, planned->diff_id, &rootfd, &taken.lockfd, &counts, e);
+	found = find_layer(import->store, planned->diff_id, &taken.rootfd, &taken.lockfd, &counts,
+	                   e);
 	if (found == 0) {
 		snprintf(taken.from, sizeof(taken.from), "layer%d", number);
-		found = unpack_layer(import, planned, filefd, taken.from, &rootfd, &counts, e);
+		found = unpack_layer(import, planned, filefd, taken.from, &taken.rootfd, &counts,
+		                     e);
 	}
-	if (found < 0) {
-		close_fd(&taken.lockfd);
-		return found;
-	}
-	if (hides_all_below(rootfd))
+	TRY(found);
+	if (hides_all_below(taken.rootfd))
 		forget_lower(import);
 	import->layers->layers[image->layers_count] = taken;
+	taken = (struct image_layer)IMAGE_LAYER_NONE;
 	memcpy(image->layers[image->layers_count++], planned->diff_id, IMAGE_DIGEST_SIZE);
 	image->size_bytes += counts.bytes;
 	image->entries += counts.entries;
@@ -292,7 +285,7 @@ int image_layers_import(const struct image_import *import, int dirfd, struct err
 		    take_layer(import, dirfd, &plan->layers[i], i + 1, e) < 0)
 			return err_in(e, "%s: layer %d", import->source, i + 1);
 	import->image->imported_at = time(NULL);
-	return 0;
+	return image_user_resolve(import->store, import->layers, import->image, e);
 }
 
 static bool is_file(int dirfd, const char *name)

@@ -32,18 +32,12 @@ int image_layer_open(const struct image_store *store, const char *digest, int *l
 	return 0;
 }
 
-int image_open(struct image_store *store, const struct image *image, int layerfds[], int lockfds[],
-               struct err *e)
+int image_layers_open(const struct image_store *store, const struct image *image, int layerfds[],
+                      int lockfds[], struct err *e)
 {
 	const char *name = image->names.count ? image->names.items[0] : image->digest;
-	scoped_fd storefd = -1;
+	scoped_fd storefd = image_store_lock(store, LOCK_SH, e);
 
-	if (strcmp(image->architecture, image_machine()) != 0)
-		return err_set(e, ENOEXEC,
-		               "image %s is for %s and this machine is %s; import one for "
-		               "%s",
-		               name, image->architecture, image_machine(), image_machine());
-	storefd = image_store_lock(store, LOCK_SH, e);
 	TRY(storefd);
 	for (int i = 0; i < image->layers_count; i++) {
 		if (image_layer_open(store, image->layers[i], &layerfds[i], &lockfds[i], e) == 0)
@@ -58,4 +52,17 @@ int image_open(struct image_store *store, const struct image *image, int layerfd
 		                         : -e->code;
 	}
 	return 0;
+}
+
+int image_open(struct image_store *store, const struct image *image, int layerfds[], int lockfds[],
+               struct err *e)
+{
+	const char *name = image->names.count ? image->names.items[0] : image->digest;
+
+	if (strcmp(image->architecture, image_machine()) != 0)
+		return err_set(e, ENOEXEC,
+		               "image %s is for %s and this machine is %s; import one for "
+		               "%s",
+		               name, image->architecture, image_machine(), image_machine());
+	return image_layers_open(store, image, layerfds, lockfds, e);
 }

@@ -74,6 +74,10 @@ void image_document_path(const char *digest, char path[IMAGE_PATH_SIZE]);
 
 /* ---- image_document.c: the JSON of an image, and digests ---- */
 
+/* Of all that FD, a file, has; WHAT is for messages. */
+int image_hash_file(int fd, const char *what, char digest[IMAGE_DIGEST_SIZE], struct err *e);
+void image_hash_text(const char *text, char digest[IMAGE_DIGEST_SIZE]);
+
 /* Ends HASH (nettle's, of a whole stream) as "sha256:HEX". */
 void image_hash_finish(struct sha256_ctx *hash, char digest[IMAGE_DIGEST_SIZE]);
 
@@ -108,6 +112,10 @@ int image_machine_of_tree(int rootfd, char architecture[16], struct err *e);
 
 /* ---- image_open.c ---- */
 
+/* As image_open, for any machine. */
+int image_layers_open(const struct image_store *store, const struct image *image, int layerfds[],
+                      int lockfds[], struct err *e);
+
 /* A layer's root (O_PATH) and its shared lock, which the caller closes; under the store's lock. */
 int image_layer_open(const struct image_store *store, const char *digest, int *layerfd, int *lockfd,
                      struct err *e);
@@ -117,11 +125,15 @@ int image_layer_open(const struct image_store *store, const char *digest, int *l
 /* What an import has made or found of an image's layers. */
 struct image_layers {
 	struct image_layer {
-		char from
-			[16]; /* its place in the slot; "": the store has it, and LOCKFD holds it */
-		int lockfd;   /* owned */
+		char from[16];      /* its place in the slot; "": the store has it */
+		int lockfd;         /* holds it, where the store has it; owned */
+		int rootfd;         /* owned */
 	} layers[IMAGE_LAYERS_MAX]; /* as image->layers */
 };
+#define IMAGE_LAYER_NONE                                                                           \
+	{                                                                                          \
+		.lockfd = -1, .rootfd = -1                                                         \
+	}
 void image_layers_release(struct image_layers *layers);
 
 /* Makes NAME/lock and NAME/root in the slot; returns a descriptor of the latter. */
@@ -145,6 +157,12 @@ struct image_import {
 bool image_is_packed(int dirfd);
 /* Takes the layers of the packed image in DIRFD that the store does not have. */
 int image_layers_import(const struct image_import *import, int dirfd, struct err *e);
+
+/* ---- image_user.c ---- */
+
+/* Fills in the numbers of the image's user by the topmost passwd and group of LAYERS. */
+int image_user_resolve(const struct image_store *store, const struct image_layers *layers,
+                       struct image *image, struct err *e);
 
 /* ---- image_stream.c ---- */
 

@@ -191,6 +191,81 @@ edit() {
 	[[ $stderr != *$'\033'* ]]
 }
 
+@test "the user's name is looked up in the image, topmost layer first" {
+	make_trees
+	mkdir -p one/etc two/etc top/etc
+	printf 'root:x:0:0::/:/bin/sh\nnode:x:1000:1001::/:\nbig:x:4294967294:7::/:\nbad:x:1:x::/:\n' >one/etc/passwd
+	printf 'staff:x:50:node\n' >one/etc/group
+	printf 'node:x:2000:2001::/:/bin/sh\n' >two/etc/passwd
+	touch top/etc/.wh.passwd
+	local layer
+	for layer in one two top; do tar -cf $layer.tar -C $layer .; done
+	local of user wanted
+	while read -r of user wanted; do
+		rm -rf layout
+		new_image
+		for layer in ${of//,/ }; do add_layer "$layer.tar"; done
+		write_index "$(add_manifest "{User: \"$user\"}")"
+		"$agentdock" image import layout x
+		if [ "$wanted" = none ]; then
+			fails "image x wants to be run as the user '$user', which it does not have; give --user UID[:GID]" \
+				run --image x -- sh -c true
+			continue
+		fi
+		inside --image x -- sh -c 'echo $(id -u):$(id -g)'
+		equal "$user in $of" "$output" "$wanted"
+	done <<-'END'
+		one node 1000:1001
+		one root 0:0
+		one node:staff 1000:50
+		one node:7 1000:7
+		one 1000 1000:1001
+		one 1000:staff 1000:50
+		one 3000 3000:0
+		one 3000:3001 3000:3001
+		one nobody none
+		one node:nobody none
+		one bad none
+		one :staff none
+		one,two node 2000:2001
+		one,two node:staff 2000:50
+		one,two,top node none
+		one,two,top 5:staff 5:50
+	END
+	rm -rf layout
+	new_image
+	add_layer one.tar
+	write_index "$(add_manifest '{User: "big"}')"
+	"$agentdock" image import layout x
+	fails "image x wants to be run as the user 'big', which is 4294967294:7, and 65535 is the last that there is; give --user UID[:GID]" \
+		run --image x -- true
+	inside --image x -u 7 -- sh -c 'id -u'
+	[ "$output" = 7 ]
+}
+
+# bats test_tags=any_kernel
+@test "passwd and group may be anything: links, FIFOs, directories, noise" {
+	make_trees
+	mkdir -p one/etc
+	local kind
+	for kind in link fifo directory noise long; do
+		rm -rf one/etc/passwd layout
+		case $kind in
+		link) ln -s /etc/passwd one/etc/passwd ;;
+		fifo) mkfifo one/etc/passwd ;;
+		directory) mkdir one/etc/passwd ;;
+		noise) head -c 100000 /dev/urandom >one/etc/passwd ;;
+		long) head -c 2000000 /dev/zero | tr '\0' : >one/etc/passwd ;;
+		esac
+		tar -cf one.tar -C one .
+		new_image
+		add_layer one.tar
+		write_index "$(add_manifest '{User: "root"}')"
+		"$agentdock" image import layout x
+		[ "$("$agentdock" image inspect x --json | jq .uid)" = null ]
+	done
+}
+
 # ---- which image ----
 
 @test "this machine's image is taken, or the one that --arch and --ref say" {
@@ -419,4 +494,77 @@ raw() {
 	tar -cf tree.tar -C tree .
 	"$agentdock" image import tree.tar y
 	nothing_half
+}
+
+# ---- export, bundle ----
+
+@test "an export holds what the image has; imported and exported again it is the same" {
+	make_layout '{Env: ["A=b"], User: "7:8", WorkingDir: "/dir", Entrypoint: ["sh", "-c"], Cmd: ["pwd"]}'
+	"$agentdock" image import layout x
+	run -0 "$agentdock" image export x first.tar
+	[ -z "$output" ]
+	"$agentdock" image import first.tar y
+	"$agentdock" image export y - >second.tar
+	"$agentdock" image import second.tar z
+	"$agentdock" image export z third.tar
+	tar -xOf second.tar index.json | jq 'del(.manifests[].annotations)' >second.json
+	tar -xOf third.tar index.json | jq 'del(.manifests[].annotations)' >third.json
+	cmp second.json third.json
+	[ "$(tar -xOf first.tar index.json | jq -r '.manifests[0].annotations[]')" = x:latest ]
+	[ "$("$agentdock" image inspect y --json | jq -c '.env, .user, .workdir, .entrypoint, .cmd')" = \
+		"$("$agentdock" image inspect x --json | jq -c '.env, .user, .workdir, .entrypoint, .cmd')" ]
+	local image
+	for image in x y z; do
+		inside --image "$image" -- 'find / -xdev -type f ! -path "/bin/*" ! -path "/etc/*" | sort; cat /dir/both'
+		equal "$image" "$output" $'/dir/both\n/dir/low\n/hidden/high\n/replaced/high\nhigh'
+	done
+	nothing_half
+}
+
+# bats test_tags=any_kernel
+@test "a root file system is exported with its owners, modes and attributes" {
+	mkdir -p tree/bin tree/d
+	cp /bin/busybox tree/bin/sh
+	ln tree/bin/sh tree/bin/again
+	chown 7:8 tree/d
+	chmod 2750 tree/d
+	setcap cap_net_raw+ep tree/bin/sh
+	"$agentdock" image import tree x
+	"$agentdock" image export x x.tar
+	"$agentdock" image import x.tar y
+	[ "$("$agentdock" image inspect x --json | jq .layers)" = "$("$agentdock" image inspect y --json | jq .layers)" ]
+	[ "$("$agentdock" image list --json | jq length)" = 1 ]
+}
+
+# bats test_tags=any_kernel
+@test "export and bundle: what is refused" {
+	mkdir -p tree/bin full
+	cp /bin/busybox tree/bin/sh
+	touch full/file there
+	"$agentdock" image import tree x
+	fails "there is there; remove it, or give another name" image export x there
+	fails "full is not empty; give a directory that is not there yet" image bundle x full
+	fails "image y: not in $AGENTDOCK_STATE_DIR; see \`agentdock image list\`, or import it with \`agentdock image import SOURCE NAME\`" \
+		image export y file
+	[ ! -e file ]
+	fails "image export: unknown or incomplete option --json; usage: agentdock image export REF FILE" image export x file --json
+	# a disk that is full is an error, and half a file does not stay
+	run --separate-stderr sh -c '"$0" image export x - >/dev/full' "$agentdock"
+	[ "$status" = 125 ]
+	[[ $stderr == "agentdock: x:latest: "*"No space left on device"* ]]
+	nothing_half
+}
+
+@test "a bundle is what crun runs, as the config says" {
+	command -v crun >/dev/null || skip "crun is not installed"
+	[ "$(id -u)" = 0 ] || skip "crun needs root"
+	make_layout '{Env: ["A=b"], User: "7:8", WorkingDir: "/dir", Entrypoint: ["/bin/sh", "-c"],
+		Cmd: ["pwd; id -u; id -g; echo $A; ls /hidden /dir; find / -xdev -type c"]}'
+	"$agentdock" image import layout x
+	"$agentdock" image bundle x bundle
+	[ "$(find bundle -type c)" = "" ]
+	# crun 1.8 takes no v2 tree beside v1's
+	run -0 unshare -m sh -ec 'if [ -d /sys/fs/cgroup/unified ]; then umount /sys/fs/cgroup/unified; fi
+		exec crun --root "$1/crun" --cgroup-manager=cgroupfs run -b "$1/bundle" "$2"' sh "$PWD" "agentdock-test-$$"
+	equal "what it said" "$output" $'/dir\n7\n8\nb\n/dir:\nboth\nlow\n\n/hidden:\nhigh'
 }

@@ -222,7 +222,7 @@ static void check_within(const char *what, uint64_t value, uint64_t min, uint64_
 
 static void check_options(struct run_options *options)
 {
-	static const struct image image = {.workdir = "/", .user = "1:1"};
+	static const struct image image = {.workdir = "/", .user = "x", .has_ids = true};
 	struct sandbox_spec *spec = &options->spec;
 	const uint64_t hour_ms = 3600 * 1000;
 	struct err e;
