@@ -211,6 +211,7 @@ static int put_words(struct planner *planner, struct json_object *config, const 
                      uint32_t *count, struct err *e)
 {
 	struct json_object *words = NULL;
+	const char *text;
 	size_t length;
 
 	*count = 0;
@@ -226,7 +227,10 @@ static int put_words(struct planner *planner, struct json_object *config, const 
 
 		if (!json_object_is_type(word, json_type_string))
 			return err_set(e, EBADMSG, "%s: entry %zu is no string", key, i);
-		TRY(put_text(planner, json_object_get_string(word), e));
+		text = json_object_get_string(word);
+		if (strcmp(key, "Env") == 0 && (!strchr(text, '=') || *text == '='))
+			return err_set(e, EBADMSG, "Env: entry %zu is no KEY=VALUE", i);
+		TRY(put_text(planner, text, e));
 	}
 	*count = (uint32_t)length;
 	return 0;

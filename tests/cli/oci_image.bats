@@ -399,8 +399,8 @@ blob() {
 		del(.config.rootfs)#the key 'rootfs' is missing
 		.config.architecture = null#the key 'architecture' must be of type string
 		.config.os = "windows"#no image for linux on
-		.config.config.Env = ["A"]#an env that is no KEY=VALUE
-		.config.config.Env = ["=x"]#an env that is no KEY=VALUE
+		.config.config.Env = ["A"]#Env: entry 0 is no KEY=VALUE
+		.config.config.Env = ["=x"]#Env: entry 0 is no KEY=VALUE
 		.config.config.Env = [7]#Env: entry 0 is no string
 		.config.config.Env = "A=b"#the key 'Env' must be of type array
 		.config.config.Env = [range(3000) | "A=b"]#Env has 3000 entries; 2048 are the most

@@ -76,8 +76,10 @@ static void check_beside(void)
 
 /* ---- what was unpacked ---- */
 
+enum mode { CHECKOUT, IMAGE, LAYER };
+
 struct tree {
-	bool image, whole;
+	bool image, layer, whole;
 	uint64_t bytes, entries;
 	ino_t files[LIMIT_ENTRIES + 2]; /* whose bytes are counted */
 	size_t files_count;
@@ -111,8 +113,10 @@ static void check_xattrs(const struct tree *tree, int dirfd, const char *name)
 static void check_entry(struct tree *tree, int dirfd, const char *name, const struct stat *st)
 {
 	bool fifo = S_ISFIFO(st->st_mode) && tree->image;
+	bool whiteout = S_ISCHR(st->st_mode) && st->st_rdev == 0 && tree->layer;
 
-	CHECK(S_ISREG(st->st_mode) || S_ISDIR(st->st_mode) || S_ISLNK(st->st_mode) || fifo,
+	CHECK(S_ISREG(st->st_mode) || S_ISDIR(st->st_mode) || S_ISLNK(st->st_mode) || fifo ||
+	              whiteout,
 	      "%s has the type %#o", name, st->st_mode & S_IFMT);
 	CHECK(tree->image || S_ISLNK(st->st_mode) || (st->st_mode & 07022) == 0,
 	      "%s has the mode %#o", name, st->st_mode & 07777);
@@ -151,10 +155,28 @@ static void check_tree(struct tree *tree, int dirfd)
 	}
 }
 
-static void check_unpacked(int rootfd, bool image, int result, const struct archive_counts *counts,
-                           const struct err *e)
+/* What the privileged side reads: names of directories that are there. */
+static void check_opaque(int rootfd, int opaquefd)
 {
-	struct tree tree = {.image = image, .whole = result == 0};
+	scoped_mem struct archive_opaque *opaque = malloc(sizeof *opaque);
+	const char *name;
+
+	CHECK(opaque && pread(opaquefd, opaque, sizeof *opaque, 0) == sizeof *opaque, "opaque");
+	name = opaque->names;
+	for (uint32_t i = 0; i < opaque->count; i++) {
+		scoped_fd fd = openat(rootfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+		CHECK(fd >= 0 && *name != '/' && !strstr(name, ".."), "opaque, and not there: %s",
+		      name);
+		name += strlen(name) + 1;
+	}
+}
+
+static void check_unpacked(int rootfd, enum mode mode, int result,
+                           const struct archive_counts *counts, const struct err *e)
+{
+	struct tree tree = {
+		.image = mode != CHECKOUT, .layer = mode == LAYER, .whole = result == 0};
 
 	if (result < 0) {
 		fuzz_check_err(result, e);
@@ -173,11 +195,14 @@ static void check_unpacked(int rootfd, bool image, int result, const struct arch
 
 /* ---- an input ---- */
 
-static void try_unpack(int infd, bool image)
+static void try_unpack(int infd, enum mode mode)
 {
+	scoped_fd opaquefd = memfd_create("opaque", MFD_CLOEXEC);
 	const struct unpack_options options = {
-		.image = image,
-		.has_owner = !image,
+		.layer = mode == LAYER,
+		.image = mode != CHECKOUT,
+		.opaquefd = opaquefd,
+		.has_owner = mode == CHECKOUT,
 		.owner_uid = OWNER,
 		.owner_gid = OWNER,
 		.limit_bytes = LIMIT_BYTES,
@@ -192,11 +217,15 @@ static void try_unpack(int infd, bool image)
 
 	fuzz_make_dir("root");
 	rootfd = openat(fuzz_scratch(), "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	CHECK(rootfd >= 0 && lseek(infd, 0, SEEK_SET) == 0, "root: %m");
+	CHECK(rootfd >= 0 && lseek(infd, 0, SEEK_SET) == 0 &&
+	              ftruncate(opaquefd, sizeof(struct archive_opaque)) == 0,
+	      "root: %m");
 	CHECK(source_init(&source, SOURCE_TAR, &e) == 0, "%s", e.text);
 	result = unpack_stream(&source, infd, rootfd, &options, &counts, &e);
 	source_release(&source);
-	check_unpacked(rootfd, image, result, &counts, &e);
+	check_unpacked(rootfd, mode, result, &counts, &e);
+	if (result == 0)
+		check_opaque(rootfd, opaquefd);
 	check_beside();
 	fuzz_remove("root");
 }
@@ -208,8 +237,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	make_beside();
 	CHECK(infd >= 0 && write(infd, data, size) == (ssize_t)size, "the input: %m");
-	try_unpack(infd, false);
-	try_unpack(infd, true);
+	for (enum mode mode = CHECKOUT; mode <= LAYER; mode++)
+		try_unpack(infd, mode);
 	close_fd(&infd);
 	CHECK(fuzz_next_fd() == next_fd, "a descriptor leaked");
 	return 0;
