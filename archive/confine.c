@@ -353,7 +353,7 @@ static int filter_rules(scmp_filter_ctx filter, const struct walls *walls)
 	const struct scmp_arg_cmp no_exec = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
 	const struct scmp_arg_cmp fifo = SCMP_A2(SCMP_CMP_MASKED_EQ, S_IFMT, S_IFIFO);
 	const struct scmp_arg_cmp device = SCMP_A2(SCMP_CMP_MASKED_EQ, S_IFMT, S_IFCHR);
-	const struct scmp_arg_cmp zero = SCMP_A3(SCMP_CMP_EQ, 0);
+	const struct scmp_arg_cmp zero = SCMP_A3(SCMP_CMP_MASKED_EQ, 0xffffffffU, 0);
 	int result = 0;
 
 	for (size_t i = 0; i < 2; i++)

@@ -93,7 +93,7 @@ static void show_progress(void *data, uint64_t bytes, uint64_t entries)
 	progress->shown = true;
 }
 
-/* The terminal's Ctrl-C ends the programs that pack and unpack; the import then fails by itself
+/* The terminal's Ctrl-C ends the programs that pack and unpack; what we do then fails by itself
  * and takes back what it made, which it could not if we died too. */
 static volatile sig_atomic_t interrupted;
 
@@ -102,11 +102,25 @@ static void survive(int signo)
 	interrupted = signo;
 }
 
+static void survive_interrupts(void)
+{
+	const struct sigaction action = {.sa_handler = survive, .sa_flags = SA_RESTART};
+
+	sigaction(SIGINT, &action, NULL);
+}
+
+/* RESULT of DOING something with WHAT. */
+static int unless_interrupted(int result, const char *doing, const char *what, struct err *e)
+{
+	if (result < 0 && interrupted)
+		return err_set(e, ECANCELED, "%s %s: canceled", doing, what);
+	return result;
+}
+
 static int verb_import(struct request *request, struct err *e)
 {
 	const char *source = request->arguments[0], *name = request->arguments[1];
 	struct progress progress = {.source = source};
-	struct sigaction action = {.sa_handler = survive, .sa_flags = SA_RESTART};
 	struct image image;
 	char size[32];
 	int result;
@@ -116,14 +130,12 @@ static int verb_import(struct request *request, struct err *e)
 		return err_set(e, EINVAL,
 		               "image import -: standard input is a terminal; pipe a tar "
 		               "into it");
-	sigaction(SIGINT, &action, NULL);
+	survive_interrupts();
 	result = image_import(&request->store, source, name, &request->choice,
 	                      isatty(STDERR_FILENO) ? show_progress : NULL, &progress, &image, e);
 	if (progress.shown)
 		fputs("\r\033[K", stderr);
-	if (result < 0 && interrupted)
-		return err_set(e, ECANCELED, "importing %s: canceled", source);
-	TRY(result);
+	TRY(unless_interrupted(result, "importing", source, e));
 	if (request->json) {
 		scoped_json object = json_object_new_object();
 
@@ -161,16 +173,20 @@ static int verb_export(struct request *request, struct err *e)
 	if (fd == -EEXIST)
 		return err_set(e, EEXIST, "%s is there; remove it, or give another name", path);
 	TRY(fd);
+	survive_interrupts();
 	result = image_export(&request->store, request->arguments[0], fd, e);
 	if (result < 0 && strcmp(path, "-") != 0)
 		unlink(path);
-	return result;
+	return unless_interrupted(result, "exporting", request->arguments[0], e);
 }
 
 static int verb_bundle(struct request *request, struct err *e)
 {
 	TRY(cli_archiver_check(e));
-	return image_bundle(&request->store, request->arguments[0], request->arguments[1], e);
+	survive_interrupts();
+	return unless_interrupted(
+		image_bundle(&request->store, request->arguments[0], request->arguments[1], e),
+		"making a bundle of", request->arguments[0], e);
 }
 
 /* ---- list ---- */

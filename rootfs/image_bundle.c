@@ -152,6 +152,7 @@ int image_bundle(struct image_store *store, const char *reference, const char *d
 {
 	__attribute__((cleanup(bundle_release))) struct bundle bundle = {.store = store};
 	scoped_fd dirfd = -1;
+	struct err ignored;
 
 	for (int i = 0; i < IMAGE_LAYERS_MAX; i++)
 		bundle.layerfds[i] = bundle.lockfds[i] = -1;
@@ -164,6 +165,9 @@ int image_bundle(struct image_store *store, const char *reference, const char *d
 	TRY(image_layers_open(store, &bundle.image, bundle.layerfds, bundle.lockfds, e));
 	dirfd = open_place(directory, e);
 	TRY(dirfd);
-	TRY(write_tree(&bundle, dirfd, directory, e));
-	return write_config(&bundle, dirfd, e);
+	if (write_tree(&bundle, dirfd, directory, e) < 0 || write_config(&bundle, dirfd, e) < 0) {
+		tree_remove(dirfd, "rootfs", &ignored); /* a second try finds the place empty */
+		return -e->code;
+	}
+	return 0;
 }

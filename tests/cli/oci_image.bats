@@ -479,6 +479,36 @@ raw() {
 }
 
 # bats test_tags=any_kernel
+@test "an unpacker that was taken over marks no directory but those of its layer as opaque" {
+	mkdir -p one/bin one/real outside fake
+	cp /bin/busybox one/bin/sh
+	ln -s "$PWD/outside" one/link
+	tar -cf one.tar -C one .
+	new_image
+	add_layer one.tar
+	write_index "$(add_manifest)"
+	local libexec=${AGENTDOCK_LIBEXEC:-$build} name
+	for name in ../../../../../outside "$PWD/outside" link link/. /proc/self/root bin/sh absent ''; do
+		cat >fake/agentdock-archive <<-END
+			#!/bin/bash
+			"$libexec/agentdock-archive" "\$@" || exit
+			[[ "\$*" != *"--mode layer"* ]] || printf '\\1\\0\\0\\0%s\\0' '$name' >&6
+		END
+		chmod +x fake/agentdock-archive
+		AGENTDOCK_LIBEXEC=$PWD/fake run --separate-stderr "$agentdock" image import layout x
+		[ "$status" = 125 ]
+		[[ $stderr == "agentdock: layout: layer 1: the opaque directory $name: "* ]]
+		python3 -c 'import os; assert not [a for a in os.listxattr("outside") if "overlay" in a]'
+		nothing_half
+	done
+	# what it does name is marked: the test can see it
+	sed -i "s/%s/real/" fake/agentdock-archive
+	AGENTDOCK_LIBEXEC=$PWD/fake "$agentdock" image import layout x
+	python3 -c 'import os, sys; assert os.getxattr(sys.argv[1], "trusted.overlay.opaque") == b"y"' \
+		"$AGENTDOCK_STATE_DIR/layers/sha256/${diff_ids[0]#sha256:}/root/real"
+}
+
+# bats test_tags=any_kernel
 @test "one layer is no image, and says so" {
 	make_trees
 	fails "two.tar is refused: .wh.file: a whiteout, so this is one layer of an image and no root file system; import the whole image" \

@@ -415,15 +415,14 @@ static int open_descriptors(pid_t pid, int highest)
 	return count;
 }
 
-static void test_image_confinement(void **state)
+static void expect_image_confinement(const char *const args[])
 {
 	static const char *const namespaces[] = {"user", "mnt", "net", "ipc", "uts"};
 	scoped_fd targetfd = make_dir("target");
 	char text[4096];
 	int pipefds[2];
-	pid_t child = start_waiting(targetfd, pipefds, ARGS("unpack", "--mode", "image", LIMITS));
+	pid_t child = start_waiting(targetfd, pipefds, args);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof namespaces / sizeof namespaces[0]; i++)
 		assert_int_not_equal(namespace_of(child, namespaces[i]),
 		                     namespace_of(getpid(), namespaces[i]));
@@ -441,6 +440,13 @@ static void test_image_confinement(void **state)
 	finish_waiting(child, pipefds);
 }
 
+static void test_image_confinement(void **state)
+{
+	(void)state;
+	expect_image_confinement(ARGS("unpack", "--mode", "image", LIMITS));
+	expect_image_confinement(ARGS("unpack", "--mode", "layer", LIMITS, "--opaque-fd", "1"));
+}
+
 static void test_plain_confinement(void **state)
 {
 	const struct {
@@ -448,6 +454,7 @@ static void test_plain_confinement(void **state)
 		const char *caps;
 	} rows[] = {
 		{ARGS("cat", "--limit-bytes", "10"), "CapEff:\t0000000000000000"},
+		{ARGS("ids", "--user", "x"), "CapEff:\t0000000000000000"},
 		{ARGS("unpack", "--mode", "checkout", LIMITS), "CapEff:\t000000008000001b"},
 	};
 

@@ -26,6 +26,7 @@
 #include "base/files.h"
 #include "base/process.h"
 #include "base/scoped.h"
+#include "rootfs/image_plan.h"
 #include "rootfs/image_store.h"
 
 struct scratch {
@@ -421,6 +422,123 @@ static void test_sources_that_are_none(void **state)
 	make_tree(s, "tree", "1");
 	assert_import_fails(s, "tree", ENOENT, "agentdock-archivx");
 	assert_store(s, 0, 0, 0);
+}
+
+/* ---- plans ---- */
+
+/* One layer; user "u", workdir "/w", one env, one cmd. */
+static void valid_plan(struct image_plan *plan)
+{
+	memset(plan, 0, sizeof *plan);
+	strcpy(plan->architecture, "amd64");
+	plan->layers_count = 1;
+	snprintf(plan->layers[0].diff_id, IMAGE_DIGEST_SIZE, "sha256:%064d", 0);
+	strcpy(plan->layers[0].path, "blob");
+	plan->env_count = plan->cmd_count = 1;
+	memcpy(plan->text, "u\0/w\0A=b\0c", 11);
+}
+
+static void break_machine(struct image_plan *plan)
+{
+	memset(plan->architecture, 'x', sizeof plan->architecture);
+}
+static void break_unknown_machine(struct image_plan *plan)
+{
+	strcpy(plan->architecture, "vax");
+}
+static void break_no_layer(struct image_plan *plan)
+{
+	plan->layers_count = 0;
+}
+static void break_layers(struct image_plan *plan)
+{
+	plan->layers_count = IMAGE_LAYERS_MAX + 1;
+}
+static void break_negative(struct image_plan *plan)
+{
+	plan->layers_count = -1;
+}
+static void break_diff_id(struct image_plan *plan)
+{
+	plan->layers[0].diff_id[8] = '/';
+}
+static void break_digest(struct image_plan *plan)
+{
+	strcpy(plan->layers[0].digest, "sha256:../../../etc/passwd");
+}
+static void break_digest_end(struct image_plan *plan)
+{
+	memset(plan->layers[0].digest, 'a', sizeof plan->layers[0].digest);
+}
+static void break_path(struct image_plan *plan)
+{
+	plan->layers[0].path[0] = '\0';
+}
+static void break_path_end(struct image_plan *plan)
+{
+	memset(plan->layers[0].path, 'a', sizeof plan->layers[0].path);
+}
+static void break_words(struct image_plan *plan)
+{
+	plan->cmd_count = IMAGE_PLAN_WORDS_MAX + 1;
+}
+static void break_sum(struct image_plan *plan)
+{
+	plan->env_count = UINT32_MAX;
+}
+static void break_text_end(struct image_plan *plan)
+{
+	memset(plan->text, 'a', sizeof plan->text);
+}
+static void break_last_text(struct image_plan *plan)
+{
+	memset(plan->text + 10, 'c', sizeof plan->text - 10);
+}
+static void break_utf8(struct image_plan *plan)
+{
+	plan->text[0] = '\xff';
+}
+static void break_env(struct image_plan *plan)
+{
+	plan->text[6] = 'x';
+}
+static void break_env_name(struct image_plan *plan)
+{
+	plan->text[5] = '=';
+}
+
+/* What a planner writes that was taken over by what it parsed. */
+static void test_plans_that_are_none(void **state)
+{
+	static void (*const breaks[])(struct image_plan *) = {
+		break_machine,  break_unknown_machine, break_no_layer, break_layers,
+		break_negative, break_diff_id,         break_digest,   break_digest_end,
+		break_path,     break_path_end,        break_words,    break_sum,
+		break_text_end, break_last_text,       break_utf8,     break_env,
+		break_env_name,
+	};
+	struct image_plan *plan = malloc(sizeof *plan);
+	struct image image = {0};
+	struct err e;
+
+	(void)state;
+	assert_non_null(plan);
+	valid_plan(plan);
+	assert_ok(image_plan_check(plan, &e), e);
+	assert_ok(image_plan_config(plan, &image, &e), e);
+	assert_string_equal(image.user, "u");
+	assert_string_equal(image.workdir, "/w");
+	assert_string_equal(image.env.items[0], "A=b");
+	assert_string_equal(image.cmd.items[0], "c");
+	assert_int_equal(image.entrypoint.count, 0);
+	image_release(&image);
+	for (size_t i = 0; i < sizeof breaks / sizeof breaks[0]; i++) {
+		valid_plan(plan);
+		breaks[i](plan);
+		if (image_plan_check(plan, &e) != -EBADMSG)
+			fail_msg("break %zu was taken", i);
+	}
+	free(plan);
 }
 
 /* What tells the machine comes from the image, so it may be anything. */
@@ -991,6 +1109,7 @@ int main(void)
 		TEST(test_layer_is_whole_and_reachable),
 		TEST(test_progress_ends_with_the_whole),
 		TEST(test_sources_that_are_none),
+		cmocka_unit_test(test_plans_that_are_none),
 		TEST(test_hostile_program_files),
 		TEST(test_hostile_tars_leave_nothing),
 		TEST(test_broken_tars_leave_nothing),
