@@ -105,7 +105,7 @@ static int read_file(const struct planner *planner, const char *path, char **tex
 {
 	scoped_mem char *data = NULL;
 	char shown[SHOWN_SIZE];
-	struct stat st;
+	struct stat st = {0};
 	scoped_fd fd = open_file(planner, path, &st, e);
 	size_t used = 0;
 

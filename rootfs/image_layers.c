@@ -36,6 +36,15 @@ static void layer_release(struct image_layer *layer)
 	close_fd(&layer->rootfd);
 }
 
+/* LAYER, which its scope gives up. */
+static struct image_layer layer_take(struct image_layer *layer)
+{
+	struct image_layer taken = *layer;
+
+	*layer = (struct image_layer)IMAGE_LAYER_NONE;
+	return taken;
+}
+
 void image_layers_release(struct image_layers *layers)
 {
 	for (int i = 0; i < IMAGE_LAYERS_MAX; i++)
@@ -196,6 +205,15 @@ static int unpack_layer(const struct image_import *import, const struct image_pl
 	return 0;
 }
 
+static bool parse_counts(char *line, struct archive_result *counts)
+{
+	const char *bytes = strsep(&line, " "), *entries = strsep(&line, "\n");
+	struct err ignored;
+
+	return entries && parse_u64(bytes, UINT64_MAX, &counts->bytes, &ignored) == 0 &&
+	       parse_u64(entries, UINT64_MAX, &counts->entries, &ignored) == 0;
+}
+
 /* 1: the store has the layer, and LOCKFD holds it. */
 static int find_layer(const struct image_store *store, const char *digest, int *rootfd, int *lockfd,
                       struct archive_result *counts, struct err *e)
@@ -212,7 +230,7 @@ static int find_layer(const struct image_store *store, const char *digest, int *
 	TRY(result);
 	image_layer_path(digest, "counts", path);
 	if (file_read(store->statefd, path, line, sizeof(line), &ignored) < 0 ||
-	    sscanf(line, "%" SCNu64 " %" SCNu64, &counts->bytes, &counts->entries) != 2) {
+	    !parse_counts(line, counts)) {
 		/* a layer of before these were kept */
 		image_layer_path(digest, "root", path);
 		TRY(tree_measure(store->statefd, path, &counts->bytes, &counts->entries, e));
@@ -255,8 +273,7 @@ static int take_layer(const struct image_import *import, int dirfd,
 	TRY(found);
 	if (hides_all_below(taken.rootfd))
 		forget_lower(import);
-	import->layers->layers[image->layers_count] = taken;
-	taken = (struct image_layer)IMAGE_LAYER_NONE;
+	import->layers->layers[image->layers_count] = layer_take(&taken);
 	memcpy(image->layers[image->layers_count++], planned->diff_id, IMAGE_DIGEST_SIZE);
 	image->size_bytes += counts.bytes;
 	image->entries += counts.entries;

@@ -53,12 +53,11 @@ static size_t fill_in(const char *text, size_t length, char out[FILE_BYTES_MAX])
 	return used;
 }
 
-/* Is NAME one that stays in the layout, and can be made? */
+/* Can NAME be that of a file in the layout's directory? */
 static bool name_valid(const char *name)
 {
-	return *name && name[0] != '/' && !strstr(name, "..") && !strstr(name, "//") &&
-	       name[strlen(name) - 1] != '/' && strlen(name) < 100 && strcmp(name, "out") != 0 &&
-	       strncmp(name, "blobs", 5) != 0;
+	return *name && !strchr(name, '/') && strlen(name) < 100 && strcmp(name, ".") != 0 &&
+	       strcmp(name, "..") != 0 && strcmp(name, "out") != 0 && strcmp(name, "blobs") != 0;
 }
 
 static void put_file(const char *name, const char *text, size_t length)
@@ -81,7 +80,7 @@ static void put_file(const char *name, const char *text, size_t length)
 		size_t used = fill_in(name, strlen(name), filled);
 
 		filled[used] = '\0';
-		if (!name_valid(filled) || strchr(filled, '/'))
+		if (!name_valid(filled))
 			return;
 		snprintf(path, sizeof path, "layout/%.200s", filled);
 	}
@@ -149,7 +148,8 @@ static void try_plan(int dirfd, const char *ref)
 	struct err e;
 	int result;
 
-	CHECK(plan, "no memory");
+	if (!plan)
+		fuzz_fail("no memory");
 	result = plan_image(dirfd, &options, plan, &e);
 	if (result == 0) {
 		check_plan(dirfd, plan, &options);
@@ -167,7 +167,8 @@ static void try_bytes(const uint8_t *data, size_t size)
 	struct err e;
 	int result;
 
-	CHECK(plan, "no memory");
+	if (!plan)
+		fuzz_fail("no memory");
 	memcpy(plan, data, size < sizeof *plan ? size : sizeof *plan);
 	result = image_plan_check(plan, &e);
 	if (result == 0)
