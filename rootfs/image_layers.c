@@ -96,14 +96,19 @@ static int layer_file(int dirfd, const char *path, struct err *e)
 	return file_open(AT_FDCWD, self, O_RDONLY, 0, e);
 }
 
-static int check_file(int fd, const char *path, const char *digest, struct err *e)
+/* The file, once its digest is found to be right. */
+static int open_checked(int dirfd, const struct image_plan_layer *planned, struct err *e)
 {
+	scoped_fd fd = layer_file(dirfd, planned->path, e);
 	char found[IMAGE_DIGEST_SIZE];
 
-	TRY(image_hash_file(fd, path, found, e));
-	if (strcmp(found, digest) != 0)
-		return err_set(e, EINVAL, "%s is damaged: its digest is %s", path, found);
-	return 0;
+	TRY(fd);
+	if (!*planned->digest)
+		return take_fd(&fd);
+	TRY(image_hash_file(fd, planned->path, found, e));
+	if (strcmp(found, planned->digest) != 0)
+		return err_set(e, EINVAL, "%s is damaged: its digest is %s", planned->path, found);
+	return take_fd(&fd);
 }
 
 /* ---- opaque directories ---- */
@@ -153,12 +158,12 @@ static int make_opaques(const struct image_slot *slot, const char *name, int roo
 	return file_replace(slot->fd, kept, opaque->names, (size_t)(path - opaque->names), 0600, e);
 }
 
-static bool hides_all_below(int rootfd)
+bool image_dir_is_opaque(int fd)
 {
 	char value[2], self[32];
 
 	/* a descriptor that is a path has no attributes */
-	snprintf(self, sizeof(self), "/proc/self/fd/%d", rootfd);
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
 	return getxattr(self, OPAQUE_ATTRIBUTE, value, sizeof(value)) == 1 && value[0] == 'y';
 }
 
@@ -188,6 +193,8 @@ static int unpack_layer(const struct image_import *import, const struct image_pl
 		.lockfd = import->slot->lockfd,
 		.progress = import->progress ? tell_whole : NULL,
 		.data = (void *)(uintptr_t)import,
+		.bytes_before = import->image->size_bytes,
+		.entries_before = import->image->entries,
 	};
 
 	TRY(opaquefd);
@@ -214,7 +221,7 @@ static bool parse_counts(char *line, struct archive_result *counts)
 	       parse_u64(entries, UINT64_MAX, &counts->entries, &ignored) == 0;
 }
 
-/* 1: the store has the layer, and LOCKFD holds it. */
+/* 1: the store has the layer, and LOCKFD holds it from now on. */
 static int find_layer(const struct image_store *store, const char *digest, int *rootfd, int *lockfd,
                       struct archive_result *counts, struct err *e)
 {
@@ -228,6 +235,7 @@ static int find_layer(const struct image_store *store, const char *digest, int *
 	if (result == -ENOENT)
 		return 0;
 	TRY(result);
+	close_fd(&storefd);
 	image_layer_path(digest, "counts", path);
 	if (file_read(store->statefd, path, line, sizeof(line), &ignored) < 0 ||
 	    !parse_counts(line, counts)) {
@@ -250,19 +258,14 @@ static void forget_lower(const struct image_import *import)
 	image->entries = 0;
 }
 
-static int take_layer(const struct image_import *import, int dirfd,
+static int take_layer(const struct image_import *import, int filefd,
                       const struct image_plan_layer *planned, int number, struct err *e)
 {
 	struct archive_result counts = {0};
 	struct image *image = import->image;
 	__attribute__((cleanup(layer_release))) struct image_layer taken = IMAGE_LAYER_NONE;
-	scoped_fd filefd = -1;
 	int found;
 
-	filefd = layer_file(dirfd, planned->path, e);
-	TRY(filefd);
-	if (*planned->digest)
-		TRY(check_file(filefd, planned->path, planned->digest, e));
 	found = find_layer(import->store, planned->diff_id, &taken.rootfd, &taken.lockfd, &counts,
 	                   e);
 	if (found == 0) {
@@ -271,7 +274,7 @@ static int take_layer(const struct image_import *import, int dirfd,
 		                     e);
 	}
 	TRY(found);
-	if (hides_all_below(taken.rootfd))
+	if (image_dir_is_opaque(taken.rootfd))
 		forget_lower(import);
 	import->layers->layers[image->layers_count] = layer_take(&taken);
 	memcpy(image->layers[image->layers_count++], planned->diff_id, IMAGE_DIGEST_SIZE);
@@ -297,10 +300,13 @@ int image_layers_import(const struct image_import *import, int dirfd, struct err
 	TRY(image_plan_make(import->store, dirfd, import->source, import->choice, plan, e));
 	if (image_plan_config(plan, import->image, e) < 0)
 		return err_in(e, "%s", import->source);
-	for (int i = 0; i < plan->layers_count; i++)
-		if (!comes_again(plan, i) &&
-		    take_layer(import, dirfd, &plan->layers[i], i + 1, e) < 0)
+	for (int i = 0; i < plan->layers_count; i++) {
+		scoped_fd filefd = open_checked(dirfd, &plan->layers[i], e);
+
+		if (filefd < 0 || (!comes_again(plan, i) &&
+		                   take_layer(import, filefd, &plan->layers[i], i + 1, e) < 0))
 			return err_in(e, "%s: layer %d", import->source, i + 1);
+	}
 	import->image->imported_at = time(NULL);
 	return image_user_resolve(import->store, import->layers, import->image, e);
 }

@@ -153,6 +153,8 @@ struct image_import {
 	struct image_layers *layers;
 };
 
+/* Whether a layer's directory hides what lower layers have there. */
+bool image_dir_is_opaque(int fd);
 /* Whether there is an OCI layout or a docker-archive in DIRFD, and no root file system. */
 bool image_is_packed(int dirfd);
 /* Takes the layers of the packed image in DIRFD that the store does not have. */
@@ -177,6 +179,8 @@ struct image_stream {
 	int opaquefd; /* of a layer: takes a struct archive_opaque; -1: the source is a root tree */
 	image_progress *progress;
 	void *data;
+	uint64_t bytes_before,
+		entries_before; /* of the image's limit, which other layers have taken */
 };
 /* Unpacks the source into the target; DIGEST is that of its tar stream. */
 int image_stream_run(const struct image_stream *stream, struct archive_result *result,

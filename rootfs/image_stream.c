@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -21,8 +22,8 @@
 #include "rootfs/archiver.h"
 #include "rootfs/image_store.h"
 
-#define LIMIT_BYTES   "34359738368" /* 32 GiB */
-#define LIMIT_ENTRIES "4000000"
+#define LIMIT_BYTES   (UINT64_C(32) << 30) /* of all layers of an image together */
+#define LIMIT_ENTRIES UINT64_C(4000000)
 /* A tar adds a header of 1 to 3 blocks to each entry. */
 #define LIMIT_STREAM "51539607552" /* 48 GiB */
 
@@ -72,19 +73,25 @@ static int start_source(struct pump *pump, struct err *e)
 	return result;
 }
 
+static void write_rest(uint64_t limit, uint64_t used, char text[24])
+{
+	snprintf(text, 24, "%" PRIu64, used < limit ? limit - used : 0);
+}
+
 static int start_sink(struct pump *pump, struct err *e)
 {
 	const struct image_stream *stream = pump->stream;
 	bool layer = stream->opaquefd >= 0;
+	char bytes[24], entries[24];
 	const char *const unpack[] = {
 		"agentdock-archive",
 		"unpack",
 		"--mode",
 		layer ? "layer" : "image",
 		"--limit-bytes",
-		LIMIT_BYTES,
+		bytes,
 		"--limit-entries",
-		LIMIT_ENTRIES,
+		entries,
 		"--result-fd",
 		"3",
 		"--progress-fd",
@@ -99,6 +106,8 @@ static int start_sink(struct pump *pump, struct err *e)
 	int fds[ARCHIVER_FDS] = {-1, -1, -1, -1, -1, -1, -1, -1};
 	int result;
 
+	write_rest(LIMIT_BYTES, stream->bytes_before, bytes);
+	write_rest(LIMIT_ENTRIES, stream->entries_before, entries);
 	TRY(archiver_complaint(&pump->sink, e));
 	pump->resultfd = archiver_memory("result", sizeof(struct archive_result), e);
 	TRY(pump->resultfd);

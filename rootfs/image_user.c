@@ -26,6 +26,14 @@ static int look_in_layer(int rootfd, const char *path, struct err *e)
 		RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV, e);
 }
 
+static bool etc_is_opaque(int rootfd)
+{
+	struct err ignored;
+	scoped_fd fd = look_in_layer(rootfd, "etc", &ignored);
+
+	return fd >= 0 && image_dir_is_opaque(fd);
+}
+
 /* The file PATH of the topmost layer that says something of it; -1 where it is no file, or in none
  * of them. Links are not followed, so that what it is does not depend on the order of layers. */
 static int find_file(const struct image_layers *layers, int count, const char *path)
@@ -37,7 +45,7 @@ static int find_file(const struct image_layers *layers, int count, const char *p
 	for (int i = count - 1; i >= 0; i--) {
 		scoped_fd fd = look_in_layer(layers->layers[i].rootfd, path, &ignored);
 
-		if (fd == -ENOENT)
+		if (fd == -ENOENT && !etc_is_opaque(layers->layers[i].rootfd))
 			continue;
 		if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 			return -1;

@@ -197,9 +197,10 @@ edit() {
 	printf 'root:x:0:0::/:/bin/sh\nnode:x:1000:1001::/:\nbig:x:4294967294:7::/:\nbad:x:1:x::/:\n' >one/etc/passwd
 	printf 'staff:x:50:node\n' >one/etc/group
 	printf 'node:x:2000:2001::/:/bin/sh\n' >two/etc/passwd
-	touch top/etc/.wh.passwd
+	mkdir -p hide/etc
+	touch top/etc/.wh.passwd hide/etc/.wh..wh..opq
 	local layer
-	for layer in one two top; do tar -cf $layer.tar -C $layer .; done
+	for layer in one two top hide; do tar -cf $layer.tar -C $layer .; done
 	local of user wanted
 	while read -r of user wanted; do
 		rm -rf layout
@@ -231,6 +232,7 @@ edit() {
 		one,two node:staff 2000:50
 		one,two,top node none
 		one,two,top 5:staff 5:50
+		one,hide node none
 	END
 	rm -rf layout
 	new_image
@@ -476,6 +478,24 @@ raw() {
 		dpkg --print-architecture
 	)"
 	nothing_half
+}
+
+# bats test_tags=any_kernel
+@test "the limit of an image is that of all its layers together" {
+	mkdir one two
+	truncate -s 20G one/hole two/hole
+	truncate -s 1M two/other
+	local layer
+	for layer in one two; do tar -cSf $layer.tar -C $layer .; done
+	new_image
+	add_layer one.tar
+	write_index "$(add_manifest)"
+	"$agentdock" image import layout x
+	"$agentdock" image rm x
+	"$agentdock" image gc
+	add_layer two.tar
+	write_index "$(add_manifest)"
+	refused "layer 2: blobs/sha256/$(sha256sum <two.tar | cut -d ' ' -f 1) is too large: more than 12 GiB: hole"
 }
 
 # bats test_tags=any_kernel
