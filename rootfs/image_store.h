@@ -125,7 +125,7 @@ int image_layer_open(const struct image_store *store, const char *digest, int *l
 /* What an import has made or found of an image's layers. */
 struct image_layers {
 	struct image_layer {
-		char from[16];      /* its place in the slot; "": the store has it */
+		char from[20];      /* its place in the slot; "": the store has it */
 		int lockfd;         /* holds it, where the store has it; owned */
 		int rootfd;         /* owned */
 	} layers[IMAGE_LAYERS_MAX]; /* as image->layers */
