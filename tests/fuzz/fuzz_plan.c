@@ -148,8 +148,7 @@ static void try_plan(int dirfd, const char *ref)
 	struct err e;
 	int result;
 
-	if (!plan)
-		fuzz_fail("no memory");
+	CHECK(plan, "no memory");
 	result = plan_image(dirfd, &options, plan, &e);
 	if (result == 0) {
 		check_plan(dirfd, plan, &options);
@@ -162,17 +161,16 @@ static void try_plan(int dirfd, const char *ref)
 /* What the privileged side makes of a plan that a broken planner has written. */
 static void try_bytes(const uint8_t *data, size_t size)
 {
-	scoped_mem struct image_plan *plan = calloc(1, sizeof *plan);
+	static struct image_plan plan;
 	struct image image = {0};
 	struct err e;
 	int result;
 
-	if (!plan)
-		fuzz_fail("no memory");
-	memcpy(plan, data, size < sizeof *plan ? size : sizeof *plan);
-	result = image_plan_check(plan, &e);
+	memset(&plan, 0, sizeof plan);
+	memcpy(&plan, data, size < sizeof plan ? size : sizeof plan);
+	result = image_plan_check(&plan, &e);
 	if (result == 0)
-		result = image_plan_config(plan, &image, &e);
+		result = image_plan_config(&plan, &image, &e);
 	if (result < 0)
 		fuzz_check_err(result, &e);
 	image_release(&image);
