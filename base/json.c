@@ -375,6 +375,16 @@ struct json_object *json_add_array(struct json_object *object, const char *key)
 	return child;
 }
 
+void json_add_strings(struct json_object *object, const char *key, const struct string_list *list)
+{
+	struct json_object *array = json_add_array(object, key);
+
+	for (size_t i = 0; i < list->count; i++)
+		if (json_object_array_add(array,
+		                          string_new(list->items[i], strlen(list->items[i]))) < 0)
+			abort();
+}
+
 void json_add_bytes(struct json_object *object, const char *key, const void *data, size_t length)
 {
 	struct json_object *child = json_add_object(object, key);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/strings.h"
 
 #define scoped_json __attribute__((cleanup(json_release))) struct json_object *
 void json_release(struct json_object **object);
@@ -44,6 +45,7 @@ void json_add_u64(struct json_object *object, const char *key, uint64_t value);
 void json_add_bool(struct json_object *object, const char *key, bool value);
 struct json_object *json_add_object(struct json_object *object, const char *key);
 struct json_object *json_add_array(struct json_object *object, const char *key);
+void json_add_strings(struct json_object *object, const char *key, const struct string_list *list);
 
 /* Adds bytes: {"text": "..."} where they are valid UTF-8 without NUL, else {"base64": "..."}. */
 void json_add_bytes(struct json_object *object, const char *key, const void *data, size_t length);

@@ -27,19 +27,11 @@ struct request {
 	char **arguments; /* NULL-terminated */
 };
 
-static void add_list(struct json_object *object, const char *key, const struct string_list *list)
-{
-	struct json_object *array = json_add_array(object, key);
-
-	for (size_t i = 0; i < list->count; i++)
-		json_object_array_add(array, json_object_new_string(list->items[i]));
-}
-
 static void image_object(struct json_object *object, const struct image *image)
 {
 	struct json_object *array;
 
-	add_list(object, "names", &image->names);
+	json_add_strings(object, "names", &image->names);
 	json_add_string(object, "digest", image->digest);
 	json_add_string(object, "architecture", image->architecture);
 	json_add_u64(object, "size_bytes", image->size_bytes);
@@ -48,15 +40,15 @@ static void image_object(struct json_object *object, const struct image *image)
 	array = json_add_array(object, "layers");
 	for (int i = 0; i < image->layers_count; i++)
 		json_object_array_add(array, json_object_new_string(image->layers[i]));
-	add_list(object, "env", &image->env);
+	json_add_strings(object, "env", &image->env);
 	json_add_string(object, "user", image->user);
 	if (image->has_ids) {
 		json_add_u64(object, "uid", image->uid);
 		json_add_u64(object, "gid", image->gid);
 	}
 	json_add_string(object, "workdir", image->workdir);
-	add_list(object, "entrypoint", &image->entrypoint);
-	add_list(object, "cmd", &image->cmd);
+	json_add_strings(object, "entrypoint", &image->entrypoint);
+	json_add_strings(object, "cmd", &image->cmd);
 }
 
 static void print_json(struct json_object *object)

@@ -61,14 +61,6 @@ int image_hash_file(int fd, const char *what, char digest[IMAGE_DIGEST_SIZE], st
 	return 0;
 }
 
-static void add_strings(struct json_object *body, const char *key, const struct string_list *list)
-{
-	struct json_object *array = json_add_array(body, key);
-
-	for (size_t i = 0; i < list->count; i++)
-		json_object_array_add(array, json_object_new_string(list->items[i]));
-}
-
 /* Images of before there was a config keep their digests. */
 static void add_config(struct json_object *body, const struct image *image)
 {
@@ -81,9 +73,9 @@ static void add_config(struct json_object *body, const struct image *image)
 	if (*image->workdir)
 		json_add_string(body, "workdir", image->workdir);
 	if (image->entrypoint.count)
-		add_strings(body, "entrypoint", &image->entrypoint);
+		json_add_strings(body, "entrypoint", &image->entrypoint);
 	if (image->cmd.count)
-		add_strings(body, "cmd", &image->cmd);
+		json_add_strings(body, "cmd", &image->cmd);
 }
 
 int image_document_write(int dirfd, const char *path, struct image *image, struct err *e)
@@ -97,7 +89,7 @@ int image_document_write(int dirfd, const char *path, struct image *image, struc
 	layers = json_add_array(body, "layers");
 	for (int i = 0; i < image->layers_count; i++)
 		json_object_array_add(layers, json_object_new_string(image->layers[i]));
-	add_strings(body, "env", &image->env);
+	json_add_strings(body, "env", &image->env);
 	add_config(body, image);
 	text = json_object_to_json_string_ext(body, JSON_C_TO_STRING_NOSLASHESCAPE);
 	image_hash_text(text, image->digest);

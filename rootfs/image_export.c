@@ -139,17 +139,6 @@ static int put_blob(const struct export *export, const char *type, struct json_o
 	return 0;
 }
 
-static void add_words(struct json_object *object, const char *key, const struct string_list *words)
-{
-	struct json_object *array;
-
-	if (!words->count)
-		return;
-	array = json_add_array(object, key);
-	for (size_t i = 0; i < words->count; i++)
-		json_object_array_add(array, json_object_new_string(words->items[i]));
-}
-
 static struct json_object *config_of(const struct export *export)
 {
 	const struct image *image = &export->image;
@@ -162,9 +151,12 @@ static struct json_object *config_of(const struct export *export)
 		json_add_string(config, "User", image->user);
 	if (*image->workdir)
 		json_add_string(config, "WorkingDir", image->workdir);
-	add_words(config, "Env", &image->env);
-	add_words(config, "Entrypoint", &image->entrypoint);
-	add_words(config, "Cmd", &image->cmd);
+	if (image->env.count)
+		json_add_strings(config, "Env", &image->env);
+	if (image->entrypoint.count)
+		json_add_strings(config, "Entrypoint", &image->entrypoint);
+	if (image->cmd.count)
+		json_add_strings(config, "Cmd", &image->cmd);
 	rootfs = json_add_object(document, "rootfs");
 	json_add_string(rootfs, "type", "layers");
 	json_object_object_add(rootfs, "diff_ids", json_object_get(export->diff_ids));
