@@ -44,6 +44,7 @@
 enum {
 	NAMESPACES = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS,
 	OPEN_FILES_MAX = 256,
+	PLAN_SECONDS = 30,
 	/* xz and zstd ask for what the archive's header says, up to gigabytes */
 	MEMORY_MAX = 512 << 20,
 	/* the result and the message may go to a file as well */
@@ -174,11 +175,14 @@ const char *__asan_default_options(void)
 }
 #endif
 
-static int limit_resources(uint64_t limit_bytes, struct err *e)
+static int limit_resources(enum confinement kind, uint64_t limit_bytes, struct err *e)
 {
 	/* a write beyond the limit is to be an error with a name, not a death by signal */
 	signal(SIGXFSZ, SIG_IGN);
 	TRY(lower_limit(RLIMIT_CORE, "core", 0, e));
+	/* documents whose keys fall on one place of a hash */
+	if (kind == CONFINE_PLAN)
+		TRY(lower_limit(RLIMIT_CPU, "CPU time", PLAN_SECONDS, e));
 	TRY(lower_limit(RLIMIT_NOFILE, "nofile", OPEN_FILES_MAX, e));
 #ifndef SANITIZED
 	TRY(lower_limit(RLIMIT_AS, "address space", MEMORY_MAX, e));
@@ -413,7 +417,7 @@ int confine_self(enum confinement kind, int dirfd, uint64_t limit_bytes, int *ro
 	TRY(die_with_parent(e));
 	if (getppid() != parent)
 		return err_set(e, ECANCELED, "the parent has gone");
-	TRY(limit_resources(limit_bytes, e));
+	TRY(limit_resources(kind, limit_bytes, e));
 	if (walls->namespaces) {
 		TRY(enter_namespaces(e));
 		if (setgroups(0, NULL) < 0)

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -70,10 +71,13 @@ static void add_words(struct json_object *array, const struct string_list *words
 static void describe_process(struct json_object *process, const struct image *image)
 {
 	struct json_object *user = json_add_object(process, "user"), *array;
+	char cwd[sizeof(image->workdir) + 1];
 
 	json_add_u64(user, "uid", image->has_ids ? image->uid : 0);
 	json_add_u64(user, "gid", image->has_ids ? image->gid : 0);
-	json_add_string(process, "cwd", *image->workdir ? image->workdir : "/");
+	/* as `run` takes one that is not absolute */
+	snprintf(cwd, sizeof(cwd), "%s%s", image->workdir[0] == '/' ? "" : "/", image->workdir);
+	json_add_string(process, "cwd", cwd);
 	array = json_add_array(process, "args");
 	add_words(array, &image->entrypoint);
 	add_words(array, &image->cmd);
@@ -144,6 +148,9 @@ static int open_place(const char *directory, struct err *e)
 	fd = file_open(AT_FDCWD, directory, O_RDONLY | O_DIRECTORY, 0, e);
 	TRY(fd);
 	TRY(image_dir_visit(fd, ".", refuse_entry, shown, e));
+	/* the image's set-user-ID programs must be nobody's to run */
+	if (fchmod(fd, 0700) < 0)
+		return err_sys(e, "making %s its owner's alone", shown);
 	return take_fd(&fd);
 }
 

@@ -98,7 +98,7 @@ static int unpack_tree(const struct image_import *import, int sourcefd, bool is_
 
 	TRY(rootfd);
 	TRY(image_stream_run(&stream, counts, import->image->layers[0], e));
-	TRY(image_layer_finish(import->slot, "layer", rootfd, counts, e));
+	TRY(image_layer_finish(import->slot, "layer", rootfd, counts, "", e));
 	return take_fd(&rootfd);
 }
 

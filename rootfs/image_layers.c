@@ -3,7 +3,8 @@
  * The layers of a packed image. Each file is hashed before anything parses it, and what comes out
  * of it is hashed on its way to the tree: the first must be the manifest's digest, the second the
  * config's diff id, which is what the layer is called in the store. A layer that is there already
- * is held by its lock until the image has its name, and not unpacked again.
+ * and came out of the very same file is held by its lock until the image has its name, and not
+ * unpacked again; a diff id alone is no proof, for anybody can write one.
  *
  * Overlayfs takes no layer twice. Of equal ones only the topmost counts, because it hides and
  * removes all that the other ones have; and below a layer whose root is opaque nothing counts.
@@ -26,7 +27,7 @@
 #include "rootfs/image_plan.h"
 #include "rootfs/image_store.h"
 
-enum { COUNTS_SIZE = 64 };
+enum { COUNTS_SIZE = 64 + IMAGE_DIGEST_SIZE };
 
 #define OPAQUE_ATTRIBUTE "trusted.overlay.opaque"
 
@@ -65,7 +66,7 @@ int image_layer_make(const struct image_slot *slot, const char *name, struct err
 }
 
 int image_layer_finish(const struct image_slot *slot, const char *name, int rootfd,
-                       const struct archive_result *counts, struct err *e)
+                       const struct archive_result *counts, const char *blob, struct err *e)
 {
 	char path[IMAGE_PATH_SIZE], line[COUNTS_SIZE];
 
@@ -73,7 +74,8 @@ int image_layer_finish(const struct image_slot *slot, const char *name, int root
 	if (fchown(rootfd, 0, 0) < 0 || fchmod(rootfd, 0755) < 0)
 		return err_sys(e, "the top directory of the tree");
 	TRY(text_format(path, sizeof(path), e, "%s/counts", name));
-	snprintf(line, sizeof(line), "%" PRIu64 " %" PRIu64 "\n", counts->bytes, counts->entries);
+	snprintf(line, sizeof(line), "%" PRIu64 " %" PRIu64 " %s\n", counts->bytes, counts->entries,
+	         blob);
 	return file_replace(slot->fd, path, line, strlen(line), 0600, e);
 }
 
@@ -207,42 +209,43 @@ static int unpack_layer(const struct image_import *import, const struct image_pl
 		return err_set(e, EINVAL, "%s: it unpacks to %s and not to the config's %s",
 		               planned->path, digest, planned->diff_id);
 	TRY(make_opaques(import->slot, name, fd, opaquefd, e));
-	TRY(image_layer_finish(import->slot, name, fd, counts, e));
+	TRY(image_layer_finish(import->slot, name, fd, counts, planned->digest, e));
 	*rootfd = take_fd(&fd);
 	return 0;
 }
 
-static bool parse_counts(char *line, struct archive_result *counts)
+/* Of a layer that came out of the file BLOB. */
+static bool parse_counts(char *line, const char *blob, struct archive_result *counts)
 {
-	const char *bytes = strsep(&line, " "), *entries = strsep(&line, "\n");
+	const char *bytes = strsep(&line, " "), *entries = strsep(&line, " ");
+	const char *from = strsep(&line, "\n");
 	struct err ignored;
 
-	return entries && parse_u64(bytes, UINT64_MAX, &counts->bytes, &ignored) == 0 &&
+	return from && *blob && strcmp(from, blob) == 0 &&
+	       parse_u64(bytes, UINT64_MAX, &counts->bytes, &ignored) == 0 &&
 	       parse_u64(entries, UINT64_MAX, &counts->entries, &ignored) == 0;
 }
 
-/* 1: the store has the layer, and LOCKFD holds it from now on. */
-static int find_layer(const struct image_store *store, const char *digest, int *rootfd, int *lockfd,
-                      struct archive_result *counts, struct err *e)
+/* 1: the store has the layer, out of this file, and TAKEN holds it from now on. */
+static int find_layer(const struct image_store *store, const struct image_plan_layer *planned,
+                      struct image_layer *taken, struct archive_result *counts, struct err *e)
 {
+	__attribute__((cleanup(layer_release))) struct image_layer found = IMAGE_LAYER_NONE;
 	scoped_fd storefd = image_store_lock(store, LOCK_SH, e);
 	char path[IMAGE_PATH_SIZE], line[COUNTS_SIZE];
 	struct err ignored;
 	int result;
 
 	TRY(storefd);
-	result = image_layer_open(store, digest, rootfd, lockfd, e);
+	result = image_layer_open(store, planned->diff_id, &found.rootfd, &found.lockfd, e);
 	if (result == -ENOENT)
 		return 0;
 	TRY(result);
-	close_fd(&storefd);
-	image_layer_path(digest, "counts", path);
+	image_layer_path(planned->diff_id, "counts", path);
 	if (file_read(store->statefd, path, line, sizeof(line), &ignored) < 0 ||
-	    !parse_counts(line, counts)) {
-		/* a layer of before these were kept */
-		image_layer_path(digest, "root", path);
-		TRY(tree_measure(store->statefd, path, &counts->bytes, &counts->entries, e));
-	}
+	    !parse_counts(line, planned->digest, counts))
+		return 0;
+	*taken = layer_take(&found);
 	return 1;
 }
 
@@ -266,8 +269,7 @@ static int take_layer(const struct image_import *import, int filefd,
 	__attribute__((cleanup(layer_release))) struct image_layer taken = IMAGE_LAYER_NONE;
 	int found;
 
-	found = find_layer(import->store, planned->diff_id, &taken.rootfd, &taken.lockfd, &counts,
-	                   e);
+	found = find_layer(import->store, planned, &taken, &counts, e);
 	if (found == 0) {
 		snprintf(taken.from, sizeof(taken.from), "layer%d", number);
 		found = unpack_layer(import, planned, filefd, taken.from, &taken.rootfd, &counts,

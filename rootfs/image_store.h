@@ -138,9 +138,10 @@ void image_layers_release(struct image_layers *layers);
 
 /* Makes NAME/lock and NAME/root in the slot; returns a descriptor of the latter. */
 int image_layer_make(const struct image_slot *slot, const char *name, struct err *e);
-/* What every layer gets at last: the owner and mode of its root, and its counts. */
+/* What every layer gets at last: the owner and mode of its root, its counts, and the digest of the
+ * file that it came out of ("": none). */
 int image_layer_finish(const struct image_slot *slot, const char *name, int rootfd,
-                       const struct archive_result *counts, struct err *e);
+                       const struct archive_result *counts, const char *blob, struct err *e);
 
 struct image_import {
 	const struct image_store *store;
