@@ -385,15 +385,9 @@ static int remember(struct target *target, const char *path, const struct attrib
 	if (target->names_used + length > NAMES_MAX)
 		return err_set(e, EFBIG, "the names of the directories take more than %d MiB",
 		               NAMES_MAX >> 20);
-	if (target->names_used + length > target->names_room) {
-		size_t room = target->names_room * 2 + ARCHIVE_PATH_MAX;
-		char *names = realloc(target->names, room);
-
-		if (!names)
-			return err_set(e, EFBIG, "no memory for the names of the directories");
-		target->names = names;
-		target->names_room = room;
-	}
+	if (!bytes_grow(&target->names, &target->names_room, target->names_used + length,
+	                ARCHIVE_PATH_MAX))
+		return err_set(e, EFBIG, "no memory for the names of the directories");
 	if (target->pending_count == target->pending_room) {
 		size_t room = target->pending_room * 2 + 256;
 		struct pending_directory *pending = reallocarray(target->pending, room,

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/scoped.h"
+#include "base/strings.h"
 #include "rootfs/archive_result.h"
 
 #define PREFIX ".wh."
@@ -45,15 +46,8 @@ static int add_name(struct names *names, const char *directory, size_t length, c
 	if (names->used + size > NAMES_LIMIT)
 		return err_set(e, EFBIG, "the names of the whiteouts take more than %d MiB",
 		               NAMES_LIMIT >> 20);
-	if (names->used + size > names->room) {
-		size_t room = names->room * 2 + ARCHIVE_PATH_MAX;
-		char *data = realloc(names->data, room);
-
-		if (!data)
-			return err_set(e, EFBIG, "no memory for the names of the whiteouts");
-		names->data = data;
-		names->room = room;
-	}
+	if (!bytes_grow(&names->data, &names->room, names->used + size, ARCHIVE_PATH_MAX))
+		return err_set(e, EFBIG, "no memory for the names of the whiteouts");
 	memcpy(names->data + names->used, directory, length);
 	memcpy(names->data + names->used + length, name, size - length);
 	names->used += size;

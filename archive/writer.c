@@ -85,15 +85,8 @@ static int pax_append(struct pax_records *records, const void *data, size_t leng
 {
 	if (!length)
 		return 0;
-	if (!records->data || records->used + length > records->room) {
-		size_t room = records->room * 2 + length + BLOCK;
-		char *grown = realloc(records->data, room);
-
-		if (!grown)
-			return err_set(e, ENOMEM, "no memory for a pax header");
-		records->data = grown;
-		records->room = room;
-	}
+	if (!bytes_grow(&records->data, &records->room, records->used + length, BLOCK))
+		return err_set(e, ENOMEM, "no memory for a pax header");
 	memcpy(records->data + records->used, data, length);
 	records->used += length;
 	return 0;

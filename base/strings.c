@@ -409,6 +409,23 @@ void string_list_release(struct string_list *list)
 	*list = (struct string_list){0};
 }
 
+bool bytes_grow(char **data, size_t *room, size_t wanted, size_t spare)
+{
+	size_t larger = *room * 2 + spare;
+	char *grown;
+
+	if (wanted <= *room)
+		return true;
+	if (larger < wanted)
+		larger = wanted + spare;
+	grown = realloc(*data, larger);
+	if (!grown)
+		return false;
+	*data = grown;
+	*room = larger;
+	return true;
+}
+
 size_t words_count(char *const words[])
 {
 	size_t count = 0;

@@ -42,6 +42,12 @@ const char *text_printable(const char *text, char *buffer, size_t size);
 PRINTF_LIKE(4, 5)
 int text_format(char *buffer, size_t size, struct err *e, const char *fmt, ...);
 
+/*
+ * Gives *DATA, which is on the heap and has *ROOM bytes (NULL and 0 at first), room for WANTED: twice
+ * as much as it had and SPARE, so that few calls copy. False: no memory, and all is as it was.
+ */
+bool bytes_grow(char **data, size_t *room, size_t wanted, size_t spare);
+
 /* How many there are before the NULL that ends an argv or an envp. */
 size_t words_count(char *const words[]);
 

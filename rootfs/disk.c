@@ -22,6 +22,7 @@
 #include "base/strings.h"
 #include "rootfs/detached.h"
 #include "rootfs/disk_image.h"
+#include "rootfs/overlay_internal.h"
 
 static const uint64_t bytes_min = 1 << 20, bytes_max = 8ULL << 40;
 static const uint64_t inodes_min = 16, inodes_max = 1ULL << 30;
@@ -88,8 +89,7 @@ int disk_furnish(int mountfd, struct err *e)
 		return err_sys(e, "setting the mode of a sandbox's disk");
 	fd = file_open(mountfd, "upper/workspace", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, e);
 	TRY(fd);
-	/* opaque: overlayfs merges nothing of the layers into it */
-	if (fchmod(fd, 0755) < 0 || fsetxattr(fd, "trusted.overlay.opaque", "y", 1, 0) < 0)
+	if (fchmod(fd, 0755) < 0 || fsetxattr(fd, OVERLAY_OPAQUE, "y", 1, 0) < 0)
 		return err_sys(e, "preparing /workspace on a sandbox's disk");
 	return 0;
 }

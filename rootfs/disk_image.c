@@ -3,9 +3,9 @@
  * ext4 images: templates, copies of them, and loop devices.
  *
  * STATE/disks/ext4-BYTES-INODES.img is the template for a limit: what mkfs.ext4 writes (some 150
- * KiB) in a sparse file, with upper/, upper/workspace/ and work/ in it. It is made in a file without a name and
- * linked when it is whole, so that a process killed on the way leaves nothing, and a template that
- * does not look like ours is made anew. Each sandbox gets a copy of its data extents.
+ * KiB) in a sparse file, with upper/, upper/workspace/ and work/ in it. It is made in a file without
+ * a name and linked when it is whole, so that a process killed on the way leaves nothing, and a
+ * template that does not look like ours is made anew. Each sandbox gets a copy of its data extents.
  *
  * The file system: no journal and no barriers, because it is thrown away, never recovered.
  * uninit_bg (descriptors with a checksum) lets the inode tables stay holes in the file, and
@@ -100,8 +100,7 @@ static int loop_open(int controlfd, int number, char *path, size_t size, struct 
 /* The device may be taken, or on its way out, when we get to it. */
 static bool loop_is_taken(int code)
 {
-	return code == EBUSY || code == ENXIO || code == EAGAIN || code == EINTR ||
-	       code == EWOULDBLOCK;
+	return code == EBUSY || code == ENXIO || code == EAGAIN || code == EINTR;
 }
 
 static int loop_try(int controlfd, int number, int imagefd, char *path, size_t size, struct err *e)

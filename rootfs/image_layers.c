@@ -26,10 +26,9 @@
 #include "rootfs/archiver.h"
 #include "rootfs/image_plan.h"
 #include "rootfs/image_store.h"
+#include "rootfs/overlay_internal.h"
 
 enum { COUNTS_SIZE = 64 + IMAGE_DIGEST_SIZE };
-
-#define OPAQUE_ATTRIBUTE "trusted.overlay.opaque"
 
 static void layer_release(struct image_layer *layer)
 {
@@ -126,8 +125,8 @@ static int make_opaque(int rootfd, const char *path, struct err *e)
 	if (fd < 0)
 		return err_set(e, EINVAL, "the opaque directory %s: %s", shown,
 		               strerrordesc_np(-fd));
-	if (fsetxattr(fd, OPAQUE_ATTRIBUTE, "y", 1, 0) < 0)
-		return err_sys(e, "the opaque directory %s: setting " OPAQUE_ATTRIBUTE, shown);
+	if (fsetxattr(fd, OVERLAY_OPAQUE, "y", 1, 0) < 0)
+		return err_sys(e, "the opaque directory %s: setting " OVERLAY_OPAQUE, shown);
 	return 0;
 }
 
@@ -166,7 +165,7 @@ bool image_dir_is_opaque(int fd)
 
 	/* a descriptor that is a path has no attributes */
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
-	return getxattr(self, OPAQUE_ATTRIBUTE, value, sizeof(value)) == 1 && value[0] == 'y';
+	return getxattr(self, OVERLAY_OPAQUE, value, sizeof(value)) == 1 && value[0] == 'y';
 }
 
 /* ---- one layer ---- */

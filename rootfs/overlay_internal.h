@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Internal to rootfs and its tests: how an overlay is told its layers. */
+/* Internal to rootfs and its tests: how an overlay is told its layers, and what it reads there. */
 #ifndef ROOTFS_OVERLAY_INTERNAL_H
 #define ROOTFS_OVERLAY_INTERNAL_H
 
 #include "base/err.h"
+
+/* "y" on a directory: nothing of the layers below is merged into it. */
+#define OVERLAY_OPAQUE "trusted.overlay.opaque"
 
 enum overlay_naming {
 	OVERLAY_BY_DESCRIPTOR, /* detached layers, FSCONFIG_SET_FD; kernel 6.15 */

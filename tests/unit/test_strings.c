@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -303,6 +304,26 @@ static void test_list(void **state)
 	string_list_release(&list);
 }
 
+static void bytes_that_grow_keep_what_they_hold(void **state)
+{
+	char *data = NULL;
+	size_t room = 0, copied = 0;
+
+	(void)state;
+	for (size_t used = 0; used < 100000; used++) {
+		size_t before = room;
+
+		assert_true(bytes_grow(&data, &room, used + 1, 16));
+		assert_true(room > used);
+		copied += room != before;
+		data[used] = (char)(used % 251);
+	}
+	assert_true(copied < 20);
+	for (size_t i = 0; i < 100000; i++)
+		assert_int_equal((unsigned char)data[i], i % 251);
+	free(data);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -317,6 +338,7 @@ int main(void)
 		cmocka_unit_test(test_printable_is_cut_between_characters),
 		cmocka_unit_test(test_text_format),
 		cmocka_unit_test(test_list),
+		cmocka_unit_test(bytes_that_grow_keep_what_they_hold),
 	};
 
 	return cmocka_run_group_tests_name("strings", tests, NULL, NULL);
