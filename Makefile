@@ -44,11 +44,12 @@ MAINS     := seccomp/compile_main.c
 layer_src  = $(filter-out $(MAINS),$(wildcard $(1)/*.c) $(wildcard $(1)/*.S))
 LIB_SRC   := $(foreach l,$(LAYERS),$(call layer_src,$(l)))
 CLI_SRC   := $(wildcard cli/*.c)
+OCI_SRC   := $(wildcard verbs/*.c container/*.c)
 ARC_SRC   := $(wildcard archive/*.c)
 UNIT_SRC  := $(wildcard tests/unit/*.c)
 obj        = $(patsubst %,$(BUILD)/obj/%.o,$(1))
 LIB       := $(BUILD)/libagentdock.a
-PROGRAMS  := $(addprefix $(BUILD)/,agentdock agentdock-archive agentdock-init agentdock-probes)
+PROGRAMS  := $(addprefix $(BUILD)/,agentdock agentdock-archive agentdock-init agentdock-probes agentdock-runtime)
 UNIT_BIN  := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SRC))
 
 all: $(PROGRAMS)
@@ -86,6 +87,9 @@ $(BUILD)/gen/seccomp_default.inc: seccomp/profiles/default.json $(BUILD)/seccomp
 $(BUILD)/obj/seccomp/default.c.o: $(BUILD)/gen/seccomp_default.inc
 
 $(BUILD)/agentdock: $(call obj,$(CLI_SRC)) $(LIB)
+	$(call say,LINK)
+	$(Q)$(CC) $(LINK) -o $@ $^ -lseccomp -lcap -ljson-c -lnettle
+$(BUILD)/agentdock-runtime: $(call obj,$(OCI_SRC)) $(LIB)
 	$(call say,LINK)
 	$(Q)$(CC) $(LINK) -o $@ $^ -lseccomp -lcap -ljson-c -lnettle
 $(BUILD)/agentdock-archive: $(call obj,$(ARC_SRC)) $(LIB)

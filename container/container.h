@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A container made of an OCI bundle: what its runtime knows outside, what the process inside needs,
+ * and the halves of the rows that container/score.c names. Shared by the files of container/ only;
+ * what others may call is in container/lifecycle.h and container/store.h.
+ *
+ * A container outlives its runtime: what later verbs need to know is in the store (container/store.h),
+ * nothing is kept in memory. The container's first process is the one that was cloned: no process of
+ * ours stays beside or above it.
+ */
+#ifndef CONTAINER_CONTAINER_H
+#define CONTAINER_CONTAINER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "container/group.h"
+#include "container/lifecycle.h"
+#include "container/store.h"
+#include "oci/config.h"
+#include "oci/state.h"
+#include "seccomp/profile.h"
+
+struct container_mounts; /* mounts.c: what was opened outside for the inside to attach */
+
+/* A container while it is built, or joined by exec, seen from outside. Descriptors are -1 unless open. */
+struct container {
+	const struct lifecycle_options *options;
+	const struct oci_config *config;   /* the container's */
+	const struct oci_process *process; /* what is to be executed: config's, or exec's own */
+	bool joins;                        /* exec: into one that runs */
+	bool comes_later;                  /* create: there is a gate */
+	const char *bundle;                /* absolute */
+
+	struct store_entry *entry;
+	struct group group;
+	struct container_mounts *mounts;
+	struct seccomp_profile_filter *filter; /* NULL: none is wanted */
+
+	int rootfd; /* exec: none. A detached tree of root.path, not yet anywhere (OPEN_TREE_CLONE) */
+	int gatefd; /* the listening socket of the store's "start", held by the inside */
+	int consolefd; /* connected to --console-socket, or the other end of our own; the master goes there */
+	int channelfd, inside_channelfd;
+	int nsfds[8]; /* of namespaces that are joined, in the order of container_namespaces */
+
+	pid_t pid; /* in our pid namespace */
+	int pidfd, procfd;
+	int listenerfd; /* of its seccomp filter */
+};
+
+/* The process inside: its own copy of the container as it was at the clone, and what came since. */
+struct inside {
+	const struct container *container;
+	const struct oci_config *config;
+	const struct oci_process *process;
+	int channelfd; /* to who builds us; after the gate, to who starts us; -1 between them */
+	int hostprocfd; /* O_PATH|O_DIRECTORY of a procfs of the host: our own files in it are "self/..." */
+	pid_t host_pid; /* ours, as our runtime sees it */
+	int rootfd;     /* the new root, once it is attached; O_PATH */
+	int listenerfd; /* of the seccomp filter, on its way outside */
+	int fault;      /* enum channel_fault: whose the failing row is */
+	char *program;  /* the file to execute, absolute, as seen from the new root */
+	char **argv, **envp;
+};
+
+#define OUTSIDE(name) int name(struct container *container, struct err *e)
+#define INSIDE(name)  int name(struct inside *in, struct err *e)
+
+/* ---- group.c ---- */
+OUTSIDE(make_group);    /* by linux.cgroupsPath; of a container that runs: opens it */
+OUTSIDE(set_resources); /* linux.resources, device rules included; before anybody is in the group */
+INSIDE(join_group);     /* the v1 hierarchies; CLONE_INTO_CGROUP has done the v2 tree */
+
+/* ---- mounts.c, mount_*.c, root.c, devices.c, paths.c ---- */
+OUTSIDE(open_sources);   /* root.path, the sources of bind mounts, idmaps: all before the clone */
+INSIDE(set_propagation); /* of the present "/", before anything is mounted */
+INSIDE(attach_root);     /* in->rootfd */
+INSIDE(attach_mounts); /* config.mounts, in order; targets beneath in->rootfd, made where they lack */
+INSIDE(make_devices);  /* linux.devices, the default devices and links of /dev */
+INSIDE(pivot);         /* pivot_root, MS_MOVE with --no-pivot; the root's propagation; cwd "/" */
+INSIDE(mask_paths);    /* linux.maskedPaths */
+INSIDE(protect_paths); /* linux.readonlyPaths */
+INSIDE(protect_root);  /* root.readonly */
+
+/* ---- namespaces.c ---- */
+OUTSIDE(open_namespaces); /* container->nsfds, types checked */
+OUTSIDE(clone_inside);    /* by way of a process that joins first, where a namespace is joined */
+OUTSIDE(map_ids);         /* newuidmap and newgidmap where we lack the privilege */
+INSIDE(become_root);      /* of the new user namespace */
+INSIDE(own_cgroup_namespace);
+INSIDE(set_time_offsets);
+
+/* ---- hooks.c ---- */
+OUTSIDE(run_create_runtime_hooks); /* prestart, then createRuntime */
+INSIDE(await_hooks);
+INSIDE(run_create_container_hooks);
+INSIDE(run_start_container_hooks);
+
+/* ---- terminal.c ---- */
+OUTSIDE(open_console_socket);
+INSIDE(new_session);
+INSIDE(open_console); /* in the container's own /dev/pts; becomes 0, 1, 2 and the controlling terminal */
+
+/* ---- host_settings.c: what is of the container's namespaces or of its first process ---- */
+OUTSIDE(move_net_devices);
+OUTSIDE(join_rdt);
+INSIDE(session_keyring);
+INSIDE(raise_loopback);
+INSIDE(set_names);   /* hostname, domainname */
+INSIDE(set_sysctls); /* refuses those that are not of a namespace of the container's own */
+
+/* ---- process.c: each acts on the calling process ---- */
+INSIDE(set_oom_score);
+INSIDE(set_scheduler);
+INSIDE(set_io_priority);
+INSIDE(set_memory_policy);
+INSIDE(set_affinity); /* exec: execCPUAffinity */
+INSIDE(set_personality);
+INSIDE(set_rlimits);
+INSIDE(set_labels); /* AppArmor, SELinux: what the next exec becomes */
+INSIDE(drop_bounding);
+INSIDE(become_user); /* umask, groups, gid, uid; keeps what capabilities are to be kept */
+INSIDE(set_capabilities);
+INSIDE(no_new_privs);
+
+/* ---- filter.c ---- */
+OUTSIDE(compile_filter); /* linux.seccomp -> container->filter; kept in the store for exec and later */
+INSIDE(install_filter_early); /* where no_new_privs is off: while CAP_SYS_ADMIN is held */
+INSIDE(install_filter_late);
+/* Sends the listener and who it is of to listenerPath. After install_filter_*, from outside. */
+int filter_hand_over(struct container *container, struct err *e);
+
+/* ---- gate.c ---- */
+OUTSIDE(open_gate);
+INSIDE(pass_gate); /* says READY to who builds us, waits for who starts us */
+
+/* ---- command.c ---- */
+INSIDE(find_program);        /* with the user's own eyes, by PATH of process.env; in->fault */
+INSIDE(working_directory);   /* made where it lacks; must be inside */
+INSIDE(arrange_descriptors); /* 0, 1, 2, those that are preserved, the channel: nothing else */
+INSIDE(execute);
+
+#undef OUTSIDE
+#undef INSIDE
+
+/* ---- score.c ---- */
+
+/* Plays the outside halves and waits for the inside: until the gate, or until the program runs. On
+ * failure *FAULT says whose it is (enum channel_fault). */
+int score_play(struct container *container, int *fault, struct err *e);
+
+/* What comes after the gate, over a channel to the process inside that waits there. */
+int score_start(int channelfd, int *listenerfd, int *fault, struct err *e);
+
+/* The process inside, from its first instruction to exec. */
+_Noreturn void score_play_inside(struct container *container);
+
+/* ---- shared by rows ---- */
+
+/* The state document of the container as a hook or an agent is given it. The caller frees it. */
+int state_document(const struct oci_config *config, const char *id, const char *bundle, int status,
+                   pid_t pid, char **text, struct err *e);
+
+/* Is this namespace (CLONE_NEW*) a new one of the container's? */
+bool has_new_namespace(const struct oci_config *config, int type);
+
+/*
+ * Opens, or makes, PATH beneath ROOTFD as a mount target: an O_PATH descriptor. Links are followed as
+ * if ROOTFD were "/" (RESOLVE_IN_ROOT), as the guest itself would follow them; procfs magic links
+ * never. What lacks is made: directories 0755, at the end a file where AS_FILE.
+ */
+int target_open(int rootfd, const char *path, bool as_file, struct err *e);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The control group of a container, by linux.cgroupsPath and linux.resources ("Control groups" in
+ * config-linux.md), in whatever hierarchies this mount namespace shows: v2 alone, v1 alone, or v1
+ * controllers beside a v2 tree (hybrid). What runtime/cgroup/ has is used; this adds groups at any
+ * path, every controller, device rules (BPF_PROG_TYPE_CGROUP_DEVICE on v2, devices.allow and
+ * devices.deny on v1) and systemd as the one who makes the group (org.freedesktop.systemd1 by busctl(1)).
+ *
+ * A value that a controller refuses, or whose controller is missing, is an error that names the key of
+ * the document, the file and the way out.
+ */
+#ifndef CONTAINER_GROUP_H
+#define CONTAINER_GROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "oci/config.h"
+
+enum group_manager { GROUP_CGROUPFS, GROUP_SYSTEMD };
+
+enum { GROUP_HIERARCHIES_MAX = 16 };
+
+struct group {
+	int v2fd; /* the directory in the v2 tree, for CLONE_INTO_CGROUP; -1: there is no v2 tree */
+	struct group_hierarchy {
+		int fd, tasksfd; /* tasksfd: v1 cgroup.procs, for group_join, opened when made */
+		char controllers[64]; /* of v1: "cpu,cpuacct", "name=systemd"; empty is v2 */
+		char path[4096];      /* below the mount */
+	} hierarchies[GROUP_HIERARCHIES_MAX];
+	int count;
+	enum group_manager manager;
+	char *unit; /* of GROUP_SYSTEMD: the scope */
+};
+
+void group_init(struct group *group);
+void group_release(struct group *group); /* closes; removes nothing */
+
+/*
+ * Makes the group. PATH is linux.cgroupsPath or NULL: absolute is below the root of the hierarchies,
+ * relative below our own group, NULL is "agentdock/ID"; for GROUP_SYSTEMD "slice:prefix:name". One that
+ * is there and has processes or is frozen is EBUSY. PID is who systemd is to put there (0: nobody yet).
+ */
+int group_make(struct group *group, enum group_manager manager, const char *path, const char *id,
+               pid_t pid, struct err *e);
+
+/* What group_open takes, for the store. The caller frees. */
+int group_save(const struct group *group, char **text, struct err *e);
+int group_open(struct group *group, const char *saved, struct err *e);
+
+/* A group BELOW the container's, for exec --cgroup; it replaces GROUP. */
+int group_descend(struct group *group, const char *below, struct err *e);
+
+/* Puts the calling process into the v1 hierarchies; group_move puts PID into all. */
+int group_join(const struct group *group, struct err *e);
+int group_move(const struct group *group, pid_t pid, struct err *e);
+
+/* Sets what is set in RESOURCES. UPDATE: of a group that is in use; devices are left alone when empty. */
+int group_set(const struct group *group, const struct oci_resources *resources, bool update,
+              struct err *e);
+
+/* With no rule at all (RESOURCES NULL) the default list holds: what the spec's default devices need. */
+int group_set_devices(const struct group *group, const struct oci_resources *resources,
+                      struct err *e);
+
+int group_freeze(const struct group *group, bool frozen, struct err *e); /* waits until it is */
+int group_is_frozen(const struct group *group, bool *frozen, struct err *e);
+int group_signal(const struct group *group, int signo, struct err *e);
+int group_kill(const struct group *group,
+               struct err *e); /* all, and those that are forked meanwhile */
+int group_processes(const struct group *group, pid_t **pids, size_t *count, struct err *e);
+int group_wait_empty(const struct group *group, int timeout_ms, struct err *e);
+int group_remove(struct group *group, struct err *e); /* sub-groups first; gone is no error */
+
+/* What `events` prints. Numbers that the kernel does not tell are 0. */
+struct group_stats {
+	struct {
+		uint64_t usage_ns, user_ns, system_ns, periods, throttled_periods, throttled_ns;
+	} cpu;
+	struct {
+		uint64_t usage, max_usage, limit, failcnt, cache, swap_usage, swap_limit,
+			kernel_usage;
+		struct oci_map raw; /* memory.stat */
+	} memory;
+	struct {
+		uint64_t current, limit;
+	} pids;
+	struct group_io {
+		uint64_t major, minor, value;
+		char op[16];
+	} * io_bytes, *io_ops;
+	size_t io_bytes_count, io_ops_count;
+	struct group_hugetlb {
+		char size[16];
+		uint64_t usage, max, failcnt;
+	} * hugetlb;
+	size_t hugetlb_count;
+	uint64_t oom_kills;
+};
+int group_stats(const struct group *group, struct group_stats *stats, struct err *e);
+void group_stats_release(struct group_stats *stats);
+
+/* A descriptor that becomes readable (POLLIN or POLLPRI) at an out-of-memory event, for `events`. */
+int group_oom_watch(const struct group *group, struct err *e);
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The score of a container and its two players: what runtime/score.c is for a sandbox of ours. Both
+ * sides walk the same table. Where a row has both halves, the inside waits for the outside's GO; else
+ * neither waits. `exec` plays the rows that are marked so, `create` ends at the gate, `run` has none.
+ *
+ * There are two tables and two players because little of them is common: a sandbox is watched by who
+ * built it until its end, a container is left alone at its gate and meets another runtime there.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/process.h"
+#include "base/scoped.h"
+#include "container/container.h"
+#include "runtime/channel.h"
+
+static bool starts_new(const struct container *container)
+{
+	return !container->joins;
+}
+
+static bool joins(const struct container *container)
+{
+	return container->joins;
+}
+
+static bool comes_later(const struct container *container)
+{
+	return container->comes_later;
+}
+
+static bool wants_terminal(const struct container *container)
+{
+	return container->process && container->process->terminal;
+}
+
+static bool wants_keyring(const struct container *container)
+{
+	return !container->options->no_new_keyring;
+}
+
+static bool wants_runtime_hooks(const struct container *container)
+{
+	const struct oci_hooks *hooks = &container->config->hooks;
+
+	return starts_new(container) && hooks->prestart.count + hooks->create_runtime.count > 0;
+}
+
+static bool wants_user_namespace(const struct container *container)
+{
+	return starts_new(container) && has_new_namespace(container->config, CLONE_NEWUSER);
+}
+
+static bool wants_cgroup_namespace(const struct container *container)
+{
+	return starts_new(container) && has_new_namespace(container->config, CLONE_NEWCGROUP);
+}
+
+struct container_step {
+	const char *name;
+	int (*outside)(struct container *container, struct err *e);
+	int (*inside)(struct inside *in, struct err *e);
+	bool (*wanted)(const struct container *container); /* NULL: always */
+};
+
+/* clang-format off */
+static const struct container_step score[] = {
+	/* name                     outside                   inside                      only when    */
+	{ "namespaces",             open_namespaces,          NULL,                       NULL         },
+	{ "mount sources",          open_sources,             NULL,                       starts_new   },
+	{ "seccomp",                compile_filter,           NULL,                       NULL         },
+	{ "cgroup",                 make_group,               NULL,                       NULL         },
+	/* before anybody is in the group: v1 sets no limit below what is used already */
+	{ "resources",              set_resources,            NULL,                       starts_new   },
+	{ "console socket",         open_console_socket,      NULL,                       wants_terminal },
+	{ "gate",                   open_gate,                NULL,                       comes_later  },
+	{ "clone",                  clone_inside,             NULL,                       NULL         },
+	{ "cgroup membership",      NULL,                     join_group,                 NULL         },
+	{ "user ids",               map_ids,                  become_root,                wants_user_namespace },
+	{ "session",                NULL,                     new_session,                NULL         },
+	{ "keyring",                NULL,                     session_keyring,            wants_keyring },
+	{ "cgroup namespace",       NULL,                     own_cgroup_namespace,       wants_cgroup_namespace },
+	{ "time offsets",           NULL,                     set_time_offsets,           starts_new   },
+	{ "network devices",        move_net_devices,         NULL,                       starts_new   },
+	{ "intelRdt",               join_rdt,                 NULL,                       starts_new   },
+	{ "createRuntime hooks",    run_create_runtime_hooks, await_hooks,                wants_runtime_hooks },
+	{ "loopback",               NULL,                     raise_loopback,             starts_new   },
+	{ "names",                  NULL,                     set_names,                  starts_new   },
+	{ "propagation",            NULL,                     set_propagation,            starts_new   },
+	{ "root",                   NULL,                     attach_root,                starts_new   },
+	{ "mounts",                 NULL,                     attach_mounts,              starts_new   },
+	{ "devices",                NULL,                     make_devices,               starts_new   },
+	{ "oom score",              NULL,                     set_oom_score,              NULL         },
+	{ "createContainer hooks",  NULL,                     run_create_container_hooks, starts_new   },
+	{ "pivot",                  NULL,                     pivot,                      starts_new   },
+	{ "terminal",               NULL,                     open_console,               wants_terminal },
+	{ "sysctl",                 NULL,                     set_sysctls,                starts_new   },
+	{ "masked paths",           NULL,                     mask_paths,                 starts_new   },
+	{ "read-only paths",        NULL,                     protect_paths,              starts_new   },
+	{ "scheduler",              NULL,                     set_scheduler,              NULL         },
+	{ "I/O priority",           NULL,                     set_io_priority,            NULL         },
+	{ "memory policy",          NULL,                     set_memory_policy,          NULL         },
+	{ "CPU affinity",           NULL,                     set_affinity,               joins        },
+	{ "personality",            NULL,                     set_personality,            NULL         },
+	{ "rlimits",                NULL,                     set_rlimits,                NULL         },
+	{ "working directory",      NULL,                     working_directory,          NULL         },
+	/* after "working directory", which may have to be made */
+	{ "read-only root",         NULL,                     protect_root,               starts_new   },
+	{ "program",                NULL,                     find_program,               NULL         },
+	{ "gate",                   NULL,                     pass_gate,                  comes_later  },
+	{ "startContainer hooks",   NULL,                     run_start_container_hooks,  starts_new   },
+	{ "labels",                 NULL,                     set_labels,                 NULL         },
+	{ "bounding set",           NULL,                     drop_bounding,              NULL         },
+	{ "seccomp, privileged",    NULL,                     install_filter_early,       NULL         },
+	{ "user",                   NULL,                     become_user,                NULL         },
+	{ "capabilities",           NULL,                     set_capabilities,           NULL         },
+	{ "no new privileges",      NULL,                     no_new_privs,               NULL         },
+	{ "descriptors",            NULL,                     arrange_descriptors,        NULL         },
+	/* says READY */
+	{ "seccomp, unprivileged",  NULL,                     install_filter_late,        NULL         },
+	{ "exec",                   NULL,                     execute,                    NULL         },
+	{ NULL,                     NULL,                     NULL,                       NULL         },
+};
+/* clang-format on */
+
+enum { ROWS = sizeof score / sizeof *score - 1 };
+
+static bool wanted(int row, const struct container *container)
+{
+	return !score[row].wanted || score[row].wanted(container);
+}
+
+/* ---- outside ---- */
+
+static int inside_failed(const struct channel_message *message, int *fault, struct err *e)
+{
+	int row = message->row;
+
+	*e = message->error;
+	e->text[sizeof e->text - 1] = '\0';
+	if (e->code <= 0)
+		e->code = EPROTO;
+	*fault = message->fault;
+	if (message->fault != FAULT_OURS)
+		return -e->code;
+	return err_in(e, "%s", row >= 0 && row < ROWS ? score[row].name : "inside");
+}
+
+/* Until the inside says KIND, or says READY and is gone behind its exec. */
+static int await(int channelfd, int kind, int *listenerfd, int *fault, struct err *e)
+{
+	bool ready = false;
+
+	for (;;) {
+		struct channel_message message;
+		scoped_fd fd = -1;
+		int r = channel_receive(channelfd, &message, &fd, e);
+
+		if (r == 0 && ready && kind != CHANNEL_AT)
+			return 0;
+		if (r == 0)
+			return err_set(
+				e, ECHILD,
+				"the container's process ended while it was built; where the "
+				"memory limit is low, it may be that");
+		TRY(r);
+		if (message.kind == CHANNEL_FAILED)
+			return inside_failed(&message, fault, e);
+		if (message.kind == kind && kind == CHANNEL_AT)
+			return 0;
+		if (message.kind != CHANNEL_READY || ready)
+			return err_set(e, EPROTO, "an unexpected message (%d) from inside",
+			               message.kind);
+		ready = true;
+		*listenerfd = take_fd(&fd);
+	}
+}
+
+/* When the outside's own half failed, what the inside said before is the first cause. */
+static int first_cause(struct container *container, int *fault, struct err *e)
+{
+	struct err said;
+	int ignored = -1, r;
+
+	if (container->channelfd < 0 || (e->code != EPIPE && e->code != ECONNRESET))
+		return -e->code;
+	r = await(container->channelfd, CHANNEL_AT, &ignored, fault, &said);
+	close_fd(&ignored);
+	if (r < 0)
+		*e = said;
+	return -e->code;
+}
+
+static int play_outside_row(struct container *container, int row, struct err *e)
+{
+	if (score[row].outside(container, e) < 0)
+		return err_in(e, "%s", score[row].name);
+	if (score[row].inside) {
+		struct channel_message go = {.kind = CHANNEL_GO, .row = row};
+
+		return channel_send(container->channelfd, &go, -1, e);
+	}
+	return 0;
+}
+
+int score_play(struct container *container, int *fault, struct err *e)
+{
+	*fault = FAULT_OURS;
+	for (int row = 0; row < ROWS; row++) {
+		if (score[row].outside && wanted(row, container) &&
+		    play_outside_row(container, row, e) < 0)
+			return first_cause(container, fault, e);
+	}
+	return await(container->channelfd, container->comes_later ? CHANNEL_AT : CHANNEL_READY,
+	             &container->listenerfd, fault, e);
+}
+
+int score_start(int channelfd, int *listenerfd, int *fault, struct err *e)
+{
+	struct channel_message go = {.kind = CHANNEL_GO};
+
+	*fault = FAULT_OURS;
+	TRY(channel_send(channelfd, &go, -1, e));
+	return await(channelfd, CHANNEL_READY, listenerfd, fault, e);
+}
+
+/* ---- inside ---- */
+
+static _Noreturn void give_up(void)
+{
+	_exit(125);
+}
+
+static int play_inside_row(struct inside *in, int row, struct err *e)
+{
+	struct channel_message message;
+	int fd = -1;
+
+	if (score[row].outside && (channel_receive(in->channelfd, &message, &fd, e) != 1 ||
+	                           message.kind != CHANNEL_GO || message.row != row))
+		give_up();
+	return score[row].inside(in, e);
+}
+
+_Noreturn void score_play_inside(struct container *container)
+{
+	struct inside in = {
+		.container = container,
+		.config = container->config,
+		.process = container->process,
+		.channelfd = container->inside_channelfd,
+		.hostprocfd = -1,
+		.rootfd = -1,
+		.listenerfd = -1,
+	};
+	struct err e = {0};
+
+	for (int row = 0; row < ROWS; row++) {
+		struct channel_message failed = {.kind = CHANNEL_FAILED, .row = row};
+
+		if (!score[row].inside || !wanted(row, container))
+			continue;
+		if (play_inside_row(&in, row, &failed.error) == 0)
+			continue;
+		failed.fault = in.fault;
+		channel_send(in.channelfd, &failed, -1, &e);
+		give_up();
+	}
+	give_up(); /* not reached: the last row replaces this program */
+}

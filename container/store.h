@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The containers of one --root: a directory ROOT/ID each (0711 root, 0700 each), with
+ *
+ *	config.json  the bundle's, as it was at create: what happens to the bundle's own has no effect
+ *	state.json   what create found out; replaced whole, never written into
+ *	start        the socket at which the first process waits for `start`; gone once it was let go
+ *
+ * Whoever changes a container holds an exclusive flock(2) on its directory. The status is not written
+ * down, it is looked up: no state.json yet is creating; the first process (pid and start time, so a
+ * reused pid is nobody) is gone or a zombie: stopped; the socket is there: created; else running.
+ */
+#ifndef CONTAINER_STORE_H
+#define CONTAINER_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "oci/config.h"
+#include "oci/state.h"
+
+/* What state.json has. Texts belong to the entry. */
+struct store_record {
+	pid_t pid;
+	uint64_t pid_start;           /* field 22 of /proc/PID/stat: ticks since boot */
+	const char *bundle;           /* absolute */
+	const char *rootfs;           /* absolute */
+	const char *created;          /* RFC 3339, UTC */
+	const char *owner;            /* name of the user that made it, or number */
+	const char *group;            /* group_save's text */
+	const char *rdt_group;        /* a resctrl directory that is ours to remove, or NULL */
+	const char *notify_directory; /* of NOTIFY_SOCKET, ours to remove, or NULL */
+};
+
+struct store_entry {
+	int fd; /* the container's directory, locked or not */
+	char *id;
+	struct store_record record;
+	bool has_record;
+	struct oci_config config; /* parsed by store_config */
+	struct json_object *document;
+};
+
+/* $XDG_RUNTIME_DIR/agentdock-runtime for users but root, else /run/agentdock-runtime. */
+const char *store_default_root(void);
+
+/* An id is one file name of [A-Za-z0-9_+.-], at most 1024 bytes long, not "." or "..". */
+int store_check_id(const char *id, struct err *e);
+
+/* Makes ROOT where it lacks, and ROOT/ID, locked. EEXIST: there is such a container. */
+int store_create(const char *root, const char *id, struct store_entry *entry, struct err *e);
+
+/* Opens ROOT/ID and reads state.json. LOCK: waits for who holds it. ENOENT: there is none. */
+int store_open(const char *root, const char *id, bool lock, struct store_entry *entry,
+               struct err *e);
+
+/* Keeps the config's text (create), or reads and parses the kept one into entry->config. */
+int store_keep_config(struct store_entry *entry, const char *text, size_t length, struct err *e);
+int store_config(struct store_entry *entry, struct err *e);
+
+/* Writes state.json anew from RECORD, whole. */
+int store_save(struct store_entry *entry, const struct store_record *record, struct err *e);
+
+/* Removes the directory. The entry stays to be released. */
+int store_remove(const char *root, struct store_entry *entry, struct err *e);
+void store_release(struct store_entry *entry);
+
+/* The status now. *PIDFD (where PIDFD is not NULL) is of its first process, checked; -1 when stopped. */
+int store_status(const struct store_entry *entry, int *status, int *pidfd, struct err *e);
+
+/* The ids of ROOT in order; a ROOT that is not there has none. NULL-terminated, the caller's. */
+struct string_list;
+int store_list(const char *root, struct string_list *ids, struct err *e);
+
+#endif
