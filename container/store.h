@@ -7,8 +7,9 @@
  *	start        the socket at which the first process waits for `start`; gone once it was let go
  *
  * Whoever changes a container holds an exclusive flock(2) on its directory. The status is not written
- * down, it is looked up: no state.json yet is creating; the first process (pid and start time, so a
- * reused pid is nobody) is gone or a zombie: stopped; the socket is there: created; else running.
+ * down, it is looked up: no state.json yet, or one without a pid, is creating while the lock is held,
+ * and else left by a create that was killed, which is stopped; the first process (pid and start time,
+ * so a reused pid is nobody) is gone or a zombie: stopped; the socket is there: created; else running.
  */
 #ifndef CONTAINER_STORE_H
 #define CONTAINER_STORE_H
@@ -24,7 +25,7 @@
 
 /* What state.json has. Texts belong to the entry. */
 struct store_record {
-	pid_t pid;
+	pid_t pid; /* 0: there is none yet, but what is said here is for `delete` to remove */
 	uint64_t pid_start;           /* field 22 of /proc/PID/stat: ticks since boot */
 	const char *bundle;           /* absolute */
 	const char *rootfs;           /* absolute */
@@ -36,12 +37,14 @@ struct store_record {
 };
 
 struct store_entry {
-	int fd; /* the container's directory, locked or not */
+	int fd; /* the container's directory; a process that is cloned meanwhile is to close it */
 	char *id;
 	struct store_record record;
 	bool has_record;
+	bool locked;
+	bool is_leftover; /* of a create that was killed: no process, and nobody makes one */
 	struct oci_config config; /* parsed by store_config */
-	struct json_object *document;
+	struct oci_store texts;   /* the record's */
 };
 
 /* $XDG_RUNTIME_DIR/agentdock-runtime for users but root, else /run/agentdock-runtime. */
@@ -53,18 +56,21 @@ int store_check_id(const char *id, struct err *e);
 /* Makes ROOT where it lacks, and ROOT/ID, locked. EEXIST: there is such a container. */
 int store_create(const char *root, const char *id, struct store_entry *entry, struct err *e);
 
-/* Opens ROOT/ID and reads state.json. LOCK: waits for who holds it. ENOENT: there is none. */
-int store_open(const char *root, const char *id, bool lock, struct store_entry *entry,
+/* Opens ROOT/ID and reads state.json. WITH_LOCK: waits for who holds it. ENOENT: there is none. */
+int store_open(const char *root, const char *id, bool with_lock, struct store_entry *entry,
                struct err *e);
 
 /* Keeps the config's text (create), or reads and parses the kept one into entry->config. */
 int store_keep_config(struct store_entry *entry, const char *text, size_t length, struct err *e);
 int store_config(struct store_entry *entry, struct err *e);
 
-/* Writes state.json anew from RECORD, whole. */
+/* Writes state.json anew from RECORD, whole; entry->record has it with texts of its own. */
 int store_save(struct store_entry *entry, const struct store_record *record, struct err *e);
 
-/* Removes the directory. The entry stays to be released. */
+/* What store_record.pid_start wants. ESRCH or ENOENT: there is no such process. */
+int store_pid_start(pid_t pid, uint64_t *start, struct err *e);
+
+/* Removes the directory, which is to be locked. The entry stays to be released. */
 int store_remove(const char *root, struct store_entry *entry, struct err *e);
 void store_release(struct store_entry *entry);
 

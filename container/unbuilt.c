@@ -341,62 +341,6 @@ TODO int container_stats(const struct lifecycle_options *options, struct group_s
 	return err_set(e, ENOSYS, "not there yet");
 }
 
-TODO const char *store_default_root(void)
-{
-	return 0;
-}
-
-TODO int store_check_id(const char *id, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int store_create(const char *root, const char *id, struct store_entry *entry, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int store_open(const char *root, const char *id, bool lock, struct store_entry *entry,
-                    struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int store_keep_config(struct store_entry *entry, const char *text, size_t length,
-                           struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int store_config(struct store_entry *entry, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int store_save(struct store_entry *entry, const struct store_record *record, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int store_remove(const char *root, struct store_entry *entry, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO void store_release(struct store_entry *entry)
-{
-}
-
-TODO int store_status(const struct store_entry *entry, int *status, int *pidfd, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int store_list(const char *root, struct string_list *ids, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
 TODO void group_init(struct group *group)
 {
 }
