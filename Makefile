@@ -3,6 +3,7 @@
 # make demo       the fixture repository's tests, in a sandbox     make check   every test
 # make image      the default image                                make arch    are the layers kept?
 # make bench      beside other runtimes, into docs/performance.md   make check-vm   those that cgroup v2 concerns, under it
+# make check-oci  the conformance suite, of RUNTIME=PATH or of ours
 # make lint       clang-tidy, cppcheck, -fanalyzer, clang-format   make [un]install DESTDIR= PREFIX=
 # SANITIZE=1 builds with ASan and UBSan in build-asan/; CC=clang builds with clang in build-clang/. V=1 shows commands.
 # make fuzz       looks for inputs that break a parser, FUZZ_SECONDS=60 each; those found before are part of check
@@ -12,7 +13,7 @@ SHELL := /bin/bash
 .SECONDARY:
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-6s %s\n' $(1) $(patsubst $(BUILD)/%,%,$@))
-.PHONY: all demo check check-vm bench unit-tests check-unit check-cli escape-tests check-escape image arch lint install uninstall clean deps-build deps-demo deps-test deps-bench deps-fuzz deps-qemu
+.PHONY: all demo check check-vm bench unit-tests check-unit check-cli escape-tests check-escape check-oci image arch lint install uninstall clean deps-build deps-demo deps-test deps-bench deps-fuzz deps-qemu
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -160,6 +161,9 @@ $(BUILD)/tests/escape.bats: tests/escape/generate $(BUILD)/agentdock-probes
 check-escape: all escape-tests
 	@$(MAKE) -s BUILD=build-unsafe UNSAFE=1 all
 	@AGENTDOCK_BUILD=$(BUILD) bats $(BUILD)/tests/escape.bats
+# what the runtime-spec demands, sentence by sentence; any runtime's
+check-oci: $(if $(RUNTIME),,all)
+	@RUNTIME=$(RUNTIME) AGENTDOCK_BUILD=$(BUILD) tests/oci/check
 bench: deps-bench
 	@$(MAKE) -s all $(addprefix $(BUILD)/bench/,floor spawn library)
 	@tests/bench/bench.py
