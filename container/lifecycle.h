@@ -18,7 +18,8 @@ struct lifecycle_options {
 	const char *root; /* the store */
 	enum group_manager manager;
 	const char *id;
-	const char *bundle; /* as given; NULL: "." */
+	const char *bundle;      /* as given; NULL: "." */
+	const char *config_file; /* in the bundle, or absolute; NULL: "config.json" */
 	const char *console_socket;
 	const char *pid_file;
 	int preserve_fds;          /* so many after 2 */
@@ -29,6 +30,7 @@ struct lifecycle_options {
 	const char *apparmor, *process_label;
 	const char *cgroup; /* a group below the container's */
 	bool no_new_privs_off;
+	bool ignore_paused; /* else a container that is paused is EBUSY */
 };
 
 /* Up to the gate. The container's process waits for `start`. */
