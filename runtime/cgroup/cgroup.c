@@ -12,20 +12,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/files.h"
-#include "base/process.h"
 #include "base/scoped.h"
 #include "base/strings.h"
 #include "runtime/cgroup/internal.h"
 
 enum {
 	FREEZE_TIMEOUT_MS = 10000,
-	KILL_FREEZE_TIMEOUT_MS = 500,
-	KILL_TIMEOUT_US = 5000000,
-	PATH_ABOVE_SIZE = 3 * 64 + 32, /* "../" for each component that fits a path, and a file */
+	PATH_ABOVE_SIZE = 3 * 64 + 1, /* "../" for each component that fits a path */
 };
 
 void cgroup_init(struct cgroup *cgroup)
@@ -85,14 +81,17 @@ static int group_name(struct cgroup *cgroup, const struct cgroup_host *host, con
 
 /* ---- delegation ---- */
 
-/* Writes "../" N times and FILE. */
-static void file_above(char *path, size_t size, int levels, const char *file)
+/* Opens the group that is LEVELS above CGROUP. */
+static int open_above(const struct cgroup *cgroup, int levels)
 {
+	char path[PATH_ABOVE_SIZE];
 	size_t used = 0;
+	int fd;
 
 	for (int i = 0; i < levels; i++)
-		used += (size_t)snprintf(path + used, size - used, "../");
-	snprintf(path + used, size - used, "%s", file);
+		used += (size_t)snprintf(path + used, sizeof path - used, "../");
+	fd = openat(cgroup->v2fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }
 
 /* The path of the group that is LEVELS above CGROUP, below the mount; "/" is the root. */
@@ -126,49 +125,29 @@ static int enable_failed(const struct cgroup *cgroup, const char *controller, in
 	                               : "delegate it to agentdock, or see agentdock doctor");
 }
 
-/*
- * The kernel would enable cpu and pids in a group that has processes, and make it the root of a
- * threaded subtree, in which no sandbox can be started. Only the root (which has no cgroup.type)
- * may have both.
- */
-static int subtree_enable(const struct cgroup *cgroup, int levels, const char *controller)
-{
-	char file[PATH_ABOVE_SIZE], text[CONTROL_TEXT_SIZE], enable[16];
-
-	file_above(file, sizeof file, levels, "cgroup.subtree_control");
-	if (control_read(cgroup->v2fd, file, text, sizeof text) >= 0 &&
-	    control_has_word(text, controller))
-		return 0;
-	file_above(file, sizeof file, levels, "cgroup.type");
-	if (faccessat(cgroup->v2fd, file, F_OK, 0) == 0) {
-		file_above(file, sizeof file, levels, "cgroup.procs");
-		if (control_read(cgroup->v2fd, file, text, sizeof text) > 0)
-			return -EBUSY;
-	}
-	file_above(file, sizeof file, levels, "cgroup.subtree_control");
-	snprintf(enable, sizeof enable, "+%s", controller);
-	return control_write(cgroup->v2fd, file, enable);
-}
-
 int controller_enable(const struct cgroup *cgroup, int controller, struct err *e)
 {
 	const char *name = controller_names[controller];
-	char file[PATH_ABOVE_SIZE], text[CONTROL_TEXT_SIZE];
+	char text[CONTROL_TEXT_SIZE];
 	int levels = 1;
 
 	for (const char *c = cgroup->path; *c; c++)
 		levels += *c == '/';
-	file_above(file, sizeof file, levels, "cgroup.controllers");
-	if (control_read(cgroup->v2fd, file, text, sizeof text) >= 0 &&
-	    !control_has_word(text, name))
-		return err_set(e, ENOENT,
-		               "the cgroup v2 tree of this host has no %s controller; look at "
-		               "cgroup_disable= on the kernel's command line, delegate it to this "
-		               "container, or allow the limit to be missing (--allow-missing %s)",
-		               name, name);
-	for (; levels > 0; levels--) {
-		int result = subtree_enable(cgroup, levels, name);
+	for (int top = levels; levels > 0; levels--) {
+		scoped_fd above = open_above(cgroup, levels);
+		int result = above < 0 ? above : 0;
 
+		if (levels == top && above >= 0 &&
+		    control_read(above, "cgroup.controllers", text, sizeof text) >= 0 &&
+		    !control_has_word(text, name))
+			return err_set(e, ENOENT,
+			               "the cgroup v2 tree of this host has no %s controller; look "
+			               "at cgroup_disable= on the kernel's command line, delegate "
+			               "it to this container, or allow the limit to be missing "
+			               "(--allow-missing %s)",
+			               name, name);
+		if (result == 0)
+			result = subtree_enable(above, name);
 		if (result < 0)
 			return enable_failed(cgroup, name, levels, -result, e);
 	}
@@ -212,10 +191,10 @@ int cgroup_create(struct cgroup *cgroup, const struct cgroup_host *host, const c
 
 	cgroup_init(&made);
 	TRY(group_name(&made, host, parent, name, e));
-	made.v2fd = group_make(host->v2_mount, made.path, e);
+	made.v2fd = hierarchy_make(host->v2_mount, made.path, e);
 	TRY(made.v2fd);
 	if (check_thawed(&made, parent, e) < 0 || hybrid_create(&made, host, e) < 0) {
-		group_remove(host->v2_mount, made.path, &ignored);
+		hierarchy_remove(host->v2_mount, made.path, &ignored);
 		cgroup_release(&made);
 		return -e->code;
 	}
@@ -231,7 +210,7 @@ int cgroup_open(struct cgroup *cgroup, const struct cgroup_host *host, const cha
 
 	cgroup_init(&found);
 	TRY(group_name(&found, host, parent, name, e));
-	found.v2fd = group_open(host->v2_mount, found.path, e);
+	found.v2fd = hierarchy_open(host->v2_mount, found.path, e);
 	if (found.v2fd < 0 && e->code != ENOENT)
 		return -e->code;
 	if (found.v2fd < 0)
@@ -259,16 +238,15 @@ int cgroup_take_in(const struct cgroup *cgroup, pid_t pid, struct err *e)
 
 /* ---- freeze, kill, wait ---- */
 
-static int freeze(const struct cgroup *cgroup, bool frozen, int timeout_ms)
+static struct members members_of(const struct cgroup *cgroup)
 {
-	int result = control_write(cgroup->v2fd, "cgroup.freeze", frozen ? "1" : "0");
-
-	return result < 0 ? result : control_await(cgroup->v2fd, "frozen", frozen, timeout_ms);
+	return (struct members){.fd = cgroup->v2fd, .controllers = "", .path = cgroup->path};
 }
 
 int cgroup_freeze(const struct cgroup *cgroup, bool frozen, struct err *e)
 {
-	int result = freeze(cgroup, frozen, FREEZE_TIMEOUT_MS);
+	struct members members = members_of(cgroup);
+	int result = members_freeze(&members, frozen, FREEZE_TIMEOUT_MS);
 
 	if (result == 0)
 		return 0;
@@ -282,116 +260,22 @@ int cgroup_freeze(const struct cgroup *cgroup, bool frozen, struct err *e)
 	return -e->code;
 }
 
-bool group_is_named(char *text, const char *path)
-{
-	size_t length = strlen(path);
-	char *line, *at;
-
-	line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
-	if (!line)
-		return false;
-	line += *line == '\n';
-	line[strcspn(line, "\n")] = '\0';
-	at = line;
-	while ((at = strstr(at + 1, path)))
-		if (at[-1] == '/' && (at[length] == '/' || at[length] == '\0'))
-			return true;
-	return false;
-}
-
-static bool is_member(const struct cgroup *cgroup, int pid)
-{
-	char file[32], text[CONTROL_TEXT_SIZE];
-
-	snprintf(file, sizeof file, "/proc/%d/cgroup", pid);
-	return control_read(AT_FDCWD, file, text, sizeof text) >= 0 &&
-	       group_is_named(text, cgroup->path);
-}
-
-/* A pid of the list may be another process by now: the pidfd pins one, which is then looked at. */
-static bool signal_member(const struct cgroup *cgroup, int pid, int signo)
-{
-	scoped_fd pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-
-	return pidfd >= 0 && is_member(cgroup, pid) &&
-	       syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0) == 0;
-}
-
-struct signal_pass {
-	const struct cgroup *cgroup;
-	int signo, spared; /* SPARED: a pid that gets none */
-	int listed;
-};
-
-static int signal_group(int parentfd, const char *name, int fd, void *data)
-{
-	struct signal_pass *pass = data;
-	scoped_fd procs = openat(fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
-	char line[24];
-	FILE *list;
-
-	(void)parentfd;
-	(void)name;
-	if (procs < 0)
-		return errno == ENOENT || errno == ENODEV ? 0 : -errno;
-	list = fdopen(procs, "r");
-	if (!list)
-		return -errno;
-	take_fd(&procs);
-	/* Pid 0 is a process outside of our pid namespace, which is no one of a sandbox of ours. A
-	 * threaded group lists nothing (EOPNOTSUPP): its processes are listed above it. */
-	while (fgets(line, sizeof line, list)) {
-		int pid = (int)strtol(line, NULL, 10);
-
-		pass->listed++;
-		if (pid > 0 && pid != pass->spared)
-			signal_member(pass->cgroup, pid, pass->signo);
-	}
-	fclose(list);
-	return 0;
-}
-
 int cgroup_signal(const struct cgroup *cgroup, int signo, pid_t spared, struct err *e)
 {
-	struct signal_pass pass = {.cgroup = cgroup, .signo = signo, .spared = spared};
-	int result = group_walk(cgroup->v2fd, signal_group, &pass);
+	struct members members = members_of(cgroup);
+	int result = members_signal(&members, signo, spared);
 
-	if (result == 0 || result == -ENOENT || result == -ENODEV)
+	if (result >= 0)
 		return 0;
 	errno = -result;
 	return err_sys(e, "cgroup %s: sending a signal to its processes", cgroup->path);
 }
 
-/*
- * Frozen, nothing can fork away from the signals; thawed, it dies of them. Freezing may fail (a
- * process stuck in the kernel), so passes are repeated until one finds nothing.
- */
 int cgroup_kill_each(const struct cgroup *cgroup, struct err *e)
 {
-	uint64_t start_us = clock_us();
+	struct members members = members_of(cgroup);
 
-	for (;;) {
-		struct signal_pass pass = {.cgroup = cgroup, .signo = SIGKILL};
-		int result;
-
-		freeze(cgroup, true, KILL_FREEZE_TIMEOUT_MS);
-		result = group_walk(cgroup->v2fd, signal_group, &pass);
-		control_write(cgroup->v2fd, "cgroup.freeze", "0");
-		if (result == -ENOENT || result == -ENODEV)
-			return 0;
-		if (result < 0) {
-			errno = -result;
-			return err_sys(e, "cgroup %s: killing its processes", cgroup->path);
-		}
-		if (pass.listed == 0)
-			return 0;
-		if (clock_us() - start_us > KILL_TIMEOUT_US)
-			return err_set(e, EBUSY,
-			               "cgroup %s: %d processes are still there after SIGKILL; one "
-			               "may be stuck in the kernel (see its cgroup.procs)",
-			               cgroup->path, pass.listed);
-		control_await(cgroup->v2fd, "populated", 0, 20);
-	}
+	return members_kill(&members, e);
 }
 
 int cgroup_kill(const struct cgroup *cgroup, struct err *e)
@@ -430,7 +314,7 @@ int cgroup_remove(struct cgroup *cgroup, const struct cgroup_host *host, struct 
 	if (cgroup->path[0] == '\0' || host->mode == CGROUP_NONE)
 		return 0;
 	TRY(hybrid_remove(cgroup->path, host, e));
-	TRY(group_remove(host->v2_mount, cgroup->path, e));
+	TRY(hierarchy_remove(host->v2_mount, cgroup->path, e));
 	cgroup_release(cgroup);
 	cgroup->path[0] = '\0';
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Control files of a group: read, written and awaited by the descriptor of its directory. Owns
  * nothing; every number is the kernel's and is still parsed as text that may be cut short. */
-#include "runtime/cgroup/internal.h"
+#include "runtime/cgroup/hierarchy.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,11 +3,12 @@
  * Groups as directories of one hierarchy: make, open, walk, remove. Everything is resolved beneath
  * the descriptor of the mount's root, without links and without another mount.
  */
-#include "runtime/cgroup/internal.h"
+#include "runtime/cgroup/hierarchy.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static int mount_open(const char *mount, struct err *e)
 /* Makes the groups above PATH that are missing. */
 static int make_above(int mountfd, const char *path)
 {
-	char above[sizeof((struct cgroup *)0)->path];
+	char above[PATH_MAX];
 
 	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
 		snprintf(above, sizeof above, "%.*s", (int)(slash - path), path);
@@ -47,7 +48,7 @@ static int make_above(int mountfd, const char *path)
 	return 0;
 }
 
-int group_make(const char *mount, const char *path, struct err *e)
+int hierarchy_make(const char *mount, const char *path, struct err *e)
 {
 	scoped_fd mountfd = mount_open(mount, e);
 	int fd;
@@ -76,7 +77,7 @@ int group_make(const char *mount, const char *path, struct err *e)
 	return fd;
 }
 
-int group_open(const char *mount, const char *path, struct err *e)
+int hierarchy_open(const char *mount, const char *path, struct err *e)
 {
 	scoped_fd mountfd = mount_open(mount, e);
 
@@ -84,7 +85,26 @@ int group_open(const char *mount, const char *path, struct err *e)
 	return file_open2(mountfd, path, O_RDONLY | O_DIRECTORY, 0, BENEATH, e);
 }
 
-static int walk(int fd, group_visit *visit, void *data, int depth)
+/*
+ * The kernel would enable cpu and pids in a group that has processes, and make it the root of a
+ * threaded subtree, in which no group of ours can have a process. Only the root (which has no
+ * cgroup.type) may have both.
+ */
+int subtree_enable(int groupfd, const char *controller)
+{
+	char text[CONTROL_TEXT_SIZE], enable[CONTROLLER_NAME_SIZE + 1];
+
+	if (control_read(groupfd, "cgroup.subtree_control", text, sizeof text) >= 0 &&
+	    control_has_word(text, controller))
+		return 0;
+	if (faccessat(groupfd, "cgroup.type", F_OK, 0) == 0 &&
+	    control_read(groupfd, "cgroup.procs", text, sizeof text) > 0)
+		return -EBUSY;
+	snprintf(enable, sizeof enable, "+%s", controller);
+	return control_write(groupfd, "cgroup.subtree_control", enable);
+}
+
+static int walk(int fd, hierarchy_visit *visit, void *data, int depth)
 {
 	scoped_fd again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	scoped_dir dir = NULL;
@@ -116,7 +136,7 @@ static int walk(int fd, group_visit *visit, void *data, int depth)
 	return 0;
 }
 
-int group_walk(int groupfd, group_visit *visit, void *data)
+int hierarchy_walk(int groupfd, hierarchy_visit *visit, void *data)
 {
 	TRY(walk(groupfd, visit, data, 0));
 	return visit(-1, "", groupfd, data);
@@ -144,13 +164,13 @@ static int remove_attempt(int mountfd, const char *path)
 	fd = openat(mountfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
-	result = group_walk(fd, remove_one, NULL);
+	result = hierarchy_walk(fd, remove_one, NULL);
 	if (result < 0)
 		return result;
 	return unlinkat(mountfd, path, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
-int group_remove(const char *mount, const char *path, struct err *e)
+int hierarchy_remove(const char *mount, const char *path, struct err *e)
 {
 	scoped_fd mountfd = mount_open(mount, e);
 	uint64_t start_us = clock_us();

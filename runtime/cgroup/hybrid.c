@@ -65,21 +65,6 @@ const struct usage_row hybrid_usages[] = {
 };
 const size_t hybrid_usages_count = sizeof hybrid_usages / sizeof *hybrid_usages;
 
-static bool has_option(const char *options, const char *name)
-{
-	size_t length = strlen(name);
-
-	while (*options) {
-		size_t here = strcspn(options, ",");
-
-		if (here == length && memcmp(options, name, length) == 0)
-			return true;
-		options += here;
-		options += *options == ',';
-	}
-	return false;
-}
-
 static bool wants(const struct cgroup_host *host, int i, const char *options)
 {
 	return host->v1_mounts[i][0] == '\0' && has_option(options, controller_names[i]);
@@ -131,7 +116,7 @@ static int each_mount(struct cgroup *cgroup, const struct cgroup_host *host, gro
 			continue;
 		if (first != i)
 			return err_sys(e, "cgroup %s: duplicating its descriptor", cgroup->path);
-		if (get == group_open && e->code == ENOENT) {
+		if (get == hierarchy_open && e->code == ENOENT) {
 			cgroup->v1fds[i] = -1;
 			continue;
 		}
@@ -159,24 +144,24 @@ int hybrid_create(struct cgroup *cgroup, const struct cgroup_host *host, struct 
 {
 	struct err ignored;
 
-	if (each_mount(cgroup, host, group_make, e) == 0 && open_tasks(cgroup, e) == 0)
+	if (each_mount(cgroup, host, hierarchy_make, e) == 0 && open_tasks(cgroup, e) == 0)
 		return 0;
 	for (int i = 0; i < CONTROLLERS; i++)
 		if (cgroup->v1fds[i] >= 0)
-			group_remove(host->v1_mounts[i], cgroup->path, &ignored);
+			hierarchy_remove(host->v1_mounts[i], cgroup->path, &ignored);
 	return -e->code;
 }
 
 int hybrid_open(struct cgroup *cgroup, const struct cgroup_host *host, struct err *e)
 {
-	return each_mount(cgroup, host, group_open, e);
+	return each_mount(cgroup, host, hierarchy_open, e);
 }
 
 int hybrid_remove(const char *path, const struct cgroup_host *host, struct err *e)
 {
 	for (int i = 0; i < CONTROLLERS; i++)
 		if (host->v1_mounts[i][0] != '\0' && first_of_mount(host, i) == i)
-			TRY(group_remove(host->v1_mounts[i], path, e));
+			TRY(hierarchy_remove(host->v1_mounts[i], path, e));
 	return 0;
 }
 

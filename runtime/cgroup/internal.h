@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of runtime/cgroup share: control files by descriptor, the shape of the tables of
- * limits and of usage, and the half of each operation that concerns v1 hierarchies (hybrid.c).
+ * What the files of a sandbox's group share: the shape of the tables of limits and of usage, and the
+ * half of each operation that concerns v1 hierarchies (hybrid.c).
  */
 #ifndef RUNTIME_CGROUP_INTERNAL_H
 #define RUNTIME_CGROUP_INTERNAL_H
@@ -9,45 +9,10 @@
 #include <stddef.h>
 
 #include "runtime/cgroup/cgroup.h"
+#include "runtime/cgroup/hierarchy.h"
 
-enum { CONTROLLERS = 3, CONTROL_TEXT_SIZE = 4096 };
+enum { CONTROLLERS = 3 };
 extern const char *const controller_names[CONTROLLERS]; /* the bit 1 << i is named [i] */
-
-/* ---- control.c: no err, because the caller knows what a missing file means ---- */
-
-/* Reads a control file into TEXT and ends it with NUL; its length or -errno. */
-int control_read(int dirfd, const char *file, char *text, size_t size);
-
-/* Writes TEXT with one write(2); 0 or -errno. */
-int control_write(int dirfd, const char *file, const char *text);
-
-/* The number after KEY in a text of "key number" lines, or in all of the text when KEY is NULL.
- * False when it is not there or is no number ("max"). */
-bool control_number(const char *text, const char *key, uint64_t *value);
-
-/* Is WORD one of the words of TEXT? */
-bool control_has_word(const char *text, const char *word);
-
-/* Waits until KEY of cgroup.events is VALUE: 0, -ETIMEDOUT after TIMEOUT_MS, or -errno. A group
- * that is gone is -ENODEV. */
-int control_await(int groupfd, const char *key, uint64_t value, int timeout_ms);
-
-/* ---- groups.c: directories of one hierarchy ---- */
-
-/* Makes MOUNT/PATH and the groups above it that it lacks; a group PATH that is there is EEXIST.
- * Returns its descriptor. */
-int group_make(const char *mount, const char *path, struct err *e);
-
-/* Returns the descriptor of MOUNT/PATH, or -errno (ENOENT: it is not there). */
-int group_open(const char *mount, const char *path, struct err *e);
-
-/* Removes MOUNT/PATH and what is below it, trying again while it is busy; gone is no error. */
-int group_remove(const char *mount, const char *path, struct err *e);
-
-/* Calls VISIT for the group and for each below it, a group after those below it. FD is valid during
- * the call. */
-typedef int group_visit(int parentfd, const char *name, int fd, void *data);
-int group_walk(int groupfd, group_visit *visit, void *data);
 
 /* ---- limits ---- */
 
@@ -84,10 +49,6 @@ int controller_enable(const struct cgroup *cgroup, int controller, struct err *e
 
 /* What stands in for cgroup.kill on kernels before 5.14. */
 int cgroup_kill_each(const struct cgroup *cgroup, struct err *e);
-
-/* Does TEXT, the content of /proc/PID/cgroup, name the v2 group PATH, or one below it? Both may be
- * shown below the same longer prefix. TEXT is cut at the end of that line. */
-bool group_is_named(char *text, const char *path);
 
 /* ---- probe.c ---- */
 

@@ -29,11 +29,6 @@ const char *cgroup_mode_name(enum cgroup_mode mode)
 	return names[mode];
 }
 
-/* What of a line of mountinfo matters here. */
-struct mount_line {
-	char *root, *point, *type, *options;
-};
-
 static bool is_octal(const char *s)
 {
 	return s[0] >= '0' && s[0] <= '3' && s[1] >= '0' && s[1] <= '7' && s[2] >= '0' &&
@@ -62,7 +57,7 @@ static bool unescape(char *text)
 }
 
 /* "ID PARENT MAJ:MIN ROOT POINT FLAGS [TAG...] - TYPE SOURCE OPTIONS" */
-static bool mount_line_parse(char *line, struct mount_line *mount)
+bool mount_line_parse(char *line, struct mount_line *mount)
 {
 	enum { ROOT = 3, POINT = 4, FLAGS = 5 };
 	char *next = line, *field;
@@ -84,7 +79,22 @@ static bool mount_line_parse(char *line, struct mount_line *mount)
 	return mount->options && !next && unescape(mount->root) && unescape(mount->point);
 }
 
-static bool is_filesystem(const char *path, long magic)
+bool has_option(const char *options, const char *word)
+{
+	size_t length = strlen(word);
+
+	while (*options) {
+		size_t here = strcspn(options, ",");
+
+		if (here == length && memcmp(options, word, length) == 0)
+			return true;
+		options += here;
+		options += *options == ',';
+	}
+	return false;
+}
+
+bool is_filesystem(const char *path, long magic)
 {
 	struct err ignored;
 	struct statfs fs;

@@ -107,7 +107,7 @@ static void try_membership(char *text, const char *path)
 
 	if (!is_path(path))
 		return;
-	named = group_is_named(text, path);
+	named = group_is_named(text, "", path);
 	CHECK(named == expected, "%s is %sa member", path, named ? "" : "not ");
 }
 

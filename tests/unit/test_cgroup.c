@@ -201,7 +201,7 @@ static int start_all(void **state)
 static void remove_parent(const char *path)
 {
 	assert_ok(hybrid_remove(path, &host, &e));
-	assert_ok(group_remove(host.v2_mount, path, &e));
+	assert_ok(hierarchy_remove(host.v2_mount, path, &e));
 }
 
 static int end_all(void **state)
@@ -345,7 +345,7 @@ static void test_half_exists(void **state)
 	if (host.mode != CGROUP_HYBRID)
 		skip();
 	snprintf(path, sizeof path, "%s/half", parent);
-	fd = group_make(host.v1_mounts[2], path, &e);
+	fd = hierarchy_make(host.v1_mounts[2], path, &e);
 	assert_true(fd >= 0);
 	close(fd);
 	assert_int_equal(cgroup_create(&cgroup, &host, parent, "half", &e), -EEXIST);
@@ -355,7 +355,7 @@ static void test_half_exists(void **state)
 	assert_int_equal(opened.v1fds[1], -1);
 	assert_true(opened.v1fds[2] >= 0);
 	assert_ok(cgroup_remove(&opened, &host, &e));
-	assert_int_equal(group_open(host.v1_mounts[2], path, &e), -ENOENT);
+	assert_int_equal(hierarchy_open(host.v1_mounts[2], path, &e), -ENOENT);
 }
 
 static void rmdir_everywhere(const char *group)
