@@ -156,7 +156,10 @@ int score_start(int channelfd, int *listenerfd, int *fault, struct err *e);
 /* The process inside, from its first instruction to exec. */
 _Noreturn void score_play_inside(struct container *container);
 
-/* ---- shared by rows ---- */
+/* ---- shared by rows and verbs ---- */
+
+/* hooks.c. After the container is gone: each of them is run, with a warning where one fails. */
+void run_poststop_hooks(const struct oci_config *config, const char *id, const char *bundle);
 
 /* The state document of the container as a hook or an agent is given it. The caller frees it. */
 int state_document(const struct oci_config *config, const char *id, const char *bundle, int status,

@@ -55,8 +55,10 @@ int container_exec(const struct lifecycle_options *options, const struct oci_pro
  */
 int container_kill(const struct lifecycle_options *options, int signo, bool all, struct err *e);
 
-/* FORCE: ends it first; one that is not there is no error then. Runs the poststop hooks, and warns
- * (standard error) where one fails. */
+/*
+ * One that waits at its gate is ended and one that runs is EBUSY; FORCE: that is ended as well, and one
+ * that is not there is no error. Runs the poststop hooks.
+ */
 int container_delete(const struct lifecycle_options *options, bool force, struct err *e);
 
 int container_pause(const struct lifecycle_options *options, bool paused, struct err *e);
@@ -64,6 +66,10 @@ int container_pause(const struct lifecycle_options *options, bool paused, struct
 /* Sets what RESOURCES says and leaves all else as it is. */
 int container_update(const struct lifecycle_options *options, const struct oci_resources *resources,
                      struct err *e);
+
+/* Writes SCHEMA ("L3:0=f" and the like, a line each) to its Intel RDT group. */
+int container_update_rdt(const struct lifecycle_options *options, const char *schema,
+                         struct err *e);
 
 /* The pids of its processes, in our pid namespace. The caller frees. */
 int container_processes(const struct lifecycle_options *options, pid_t **pids, size_t *count,

@@ -103,6 +103,20 @@ static int lock(struct store_entry *entry, struct err *e)
 	return entry->locked;
 }
 
+static int no_container(const char *id, struct err *e)
+{
+	return err_set(e, ENOENT, "container \"%s\" does not exist", id);
+}
+
+int store_lock(struct store_entry *entry, struct err *e)
+{
+	int ours = lock(entry, e);
+
+	if (ours == 0)
+		return no_container(entry->id, e);
+	return ours < 0 ? ours : 0;
+}
+
 static int entry_init(struct store_entry *entry, const char *id, struct err *e)
 {
 	*entry = (struct store_entry){.fd = -1};
@@ -312,11 +326,6 @@ static int tell_leftover(struct store_entry *entry, struct err *e)
 	return 0;
 }
 
-static int no_container(const char *id, struct err *e)
-{
-	return err_set(e, ENOENT, "container \"%s\" does not exist", id);
-}
-
 static int open_entry(const char *root, bool with_lock, struct store_entry *entry, struct err *e)
 {
 	scoped_fd rootfd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -331,12 +340,8 @@ static int open_entry(const char *root, bool with_lock, struct store_entry *entr
 		errno = -entry->fd;
 		return err_sys(e, "opening the directory of container %s", entry->id);
 	}
-	if (with_lock) {
-		int ours = lock(entry, e);
-
-		if (ours <= 0)
-			return ours < 0 ? ours : no_container(entry->id, e);
-	}
+	if (with_lock)
+		TRY(store_lock(entry, e));
 	TRY(read_record(entry, e));
 	return entry->has_record && entry->record.pid > 0 ? 0 : tell_leftover(entry, e);
 }

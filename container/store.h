@@ -60,6 +60,9 @@ int store_create(const char *root, const char *id, struct store_entry *entry, st
 int store_open(const char *root, const char *id, bool with_lock, struct store_entry *entry,
                struct err *e);
 
+/* Locks an entry that was opened without. ENOENT: it was deleted meanwhile. */
+int store_lock(struct store_entry *entry, struct err *e);
+
 /* Keeps the config's text (create), or reads and parses the kept one into entry->config. */
 int store_keep_config(struct store_entry *entry, const char *text, size_t length, struct err *e);
 int store_config(struct store_entry *entry, struct err *e);

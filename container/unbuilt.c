@@ -308,39 +308,6 @@ TODO int container_exec(const struct lifecycle_options *options, const struct oc
 	return err_set(e, ENOSYS, "not there yet");
 }
 
-TODO int container_kill(const struct lifecycle_options *options, int signo, bool all, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int container_delete(const struct lifecycle_options *options, bool force, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int container_pause(const struct lifecycle_options *options, bool paused, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int container_update(const struct lifecycle_options *options,
-                          const struct oci_resources *resources, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int container_processes(const struct lifecycle_options *options, pid_t **pids, size_t *count,
-                             struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int container_stats(const struct lifecycle_options *options, struct group_stats *stats,
-                         struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
 TODO void group_init(struct group *group)
 {
 }
@@ -455,4 +422,8 @@ TODO int seccomp_profile_filter_install(const struct seccomp_profile_filter *fil
                                         int *listenerfd, struct err *e)
 {
 	return err_set(e, ENOSYS, "not there yet");
+}
+
+TODO void run_poststop_hooks(const struct oci_config *config, const char *id, const char *bundle)
+{
 }

@@ -18,6 +18,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/scoped.h"
+#include "container/warn.h"
 #include "verbs/journal.h"
 #include "verbs/verbs.h"
 
@@ -199,6 +200,7 @@ int main(int argc, char **argv)
 
 	open_standard_fds();
 	signal(SIGCHLD, SIG_DFL); /* ignored, our children would not be waited for */
+	container_warn_to(journal_warn);
 	request_init(&request);
 	result = play(&request, &verb, argc, argv, &e);
 	if (result < 0) {

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is done with a container that is there: signals, freezing, limits, figures, its end. Owns
+ * nothing between two calls.
+ *
+ *  - The first process is signalled by pidfd, and needs no lock: kill works whoever holds it.
+ *  - A group is found by its path, which after a delete may be another container's: it is used under
+ *    the lock only.
+ *  - Where the container has no pid namespace of its own, its processes outlive the first one; the
+ *    group knows them all.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/pidfd.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/scoped.h"
+#include "base/strings.h"
+#include "container/container.h"
+#include "container/group.h"
+#include "container/lifecycle.h"
+#include "container/store.h"
+#include "container/warn.h"
+
+enum { END_MS = 10000 }; /* how long SIGKILL may take */
+
+static int not_running(const char *id, struct err *e)
+{
+	return err_set(e, ESRCH, "container not running: %s", id);
+}
+
+/* ---- with its group, under the lock ---- */
+
+struct handle {
+	struct store_entry entry;
+	struct group group;
+	int status; /* enum oci_status */
+	int pidfd;  /* -1: stopped */
+};
+
+static int handle_look(const struct lifecycle_options *options, bool lock, struct handle *handle,
+                       struct err *e)
+{
+	*handle = (struct handle){.pidfd = -1};
+	group_init(&handle->group);
+	TRY(store_open(options->root, options->id, lock, &handle->entry, e));
+	if (store_status(&handle->entry, &handle->status, &handle->pidfd, e) < 0) {
+		store_release(&handle->entry);
+		return -e->code;
+	}
+	return 0;
+}
+
+static void handle_release(struct handle *handle)
+{
+	close_fd(&handle->pidfd);
+	group_release(&handle->group);
+	store_release(&handle->entry);
+}
+
+static int handle_group(struct handle *handle, struct err *e)
+{
+	if (!handle->entry.record.group)
+		return not_running(handle->entry.id, e);
+	return group_open(&handle->group, handle->entry.record.group, e);
+}
+
+/* Does ACT with a container and its group. */
+static int with_group(const struct lifecycle_options *options,
+                      int (*act)(struct handle *handle, const void *wanted, void *found,
+                                 struct err *e),
+                      const void *wanted, void *found, struct err *e)
+{
+	struct handle handle;
+	int r;
+
+	TRY(handle_look(options, true, &handle, e));
+	r = handle_group(&handle, e);
+	if (r >= 0)
+		r = act(&handle, wanted, found, e);
+	handle_release(&handle);
+	return r < 0 ? r : 0;
+}
+
+/* ---- kill ---- */
+
+static int signal_group(struct handle *handle, int signo, struct err *e)
+{
+	scoped_mem pid_t *pids = NULL;
+	size_t count;
+
+	TRY(store_lock(&handle->entry, e));
+	TRY(handle_group(handle, e));
+	if (group_processes(&handle->group, &pids, &count, e) < 0 || count == 0)
+		return not_running(handle->entry.id, e);
+	if (signo == SIGKILL)
+		return group_kill(&handle->group, e);
+	return group_signal(&handle->group, signo, e);
+}
+
+/* A frozen v1 group keeps even SIGKILL waiting. */
+static int thaw(struct handle *handle, struct err *e)
+{
+	bool frozen;
+
+	TRY(handle_group(handle, e));
+	TRY(group_is_frozen(&handle->group, &frozen, e));
+	if (!frozen)
+		return 0;
+	TRY(store_lock(&handle->entry, e));
+	return group_freeze(&handle->group, false, e);
+}
+
+static int kill_first(struct handle *handle, int signo, struct err *e)
+{
+	struct err ignored;
+
+	if (handle->pidfd < 0)
+		return not_running(handle->entry.id, e);
+	if (pidfd_send_signal(handle->pidfd, signo, NULL, 0) < 0)
+		return errno == ESRCH ? not_running(handle->entry.id, e)
+		                      : err_sys(e, "signalling container %s", handle->entry.id);
+	if (signo != SIGKILL)
+		return 0;
+	/* the signal is sent: what comes now may find it deleted already */
+	if (store_config(&handle->entry, &ignored) < 0)
+		return 0;
+	if (!has_new_namespace(&handle->entry.config, CLONE_NEWPID)) {
+		if (signal_group(handle, signo, e) < 0 && e->code != ESRCH && e->code != ENOENT)
+			return -e->code;
+		return 0;
+	}
+	if (thaw(handle, e) < 0 && e->code != ESRCH && e->code != ENOENT)
+		return -e->code;
+	return 0;
+}
+
+int container_kill(const struct lifecycle_options *options, int signo, bool all, struct err *e)
+{
+	struct handle handle;
+	int r;
+
+	TRY(handle_look(options, false, &handle, e));
+	if (all)
+		r = signal_group(&handle, signo, e);
+	else
+		r = kill_first(&handle, signo, e);
+	handle_release(&handle);
+	return r < 0 ? r : 0;
+}
+
+/* ---- delete ---- */
+
+static int await_end(int pidfd, const char *id, struct err *e)
+{
+	struct pollfd ended = {.fd = pidfd, .events = POLLIN};
+	int r;
+
+	do
+		r = poll(&ended, 1, END_MS);
+	while (r < 0 && errno == EINTR);
+	if (r < 0)
+		return err_sys(e, "waiting for the end of container %s", id);
+	return r > 0 ? 0
+	             : err_set(e, ETIMEDOUT,
+	                       "container %s: its first process does not end; look where it hangs "
+	                       "in "
+	                       "the kernel (/proc/PID/stack)",
+	                       id);
+}
+
+/* Ends whoever is in there, and removes it. One that is gone is as good. */
+static int end_group(struct handle *handle, struct err *e)
+{
+	if (handle_group(handle, e) < 0)
+		return e->code == ENOENT || e->code == ESRCH ? 0 : -e->code;
+	if (handle->pidfd >= 0)
+		TRY(group_kill(&handle->group, e));
+	else if (group_remove(&handle->group, e) >= 0)
+		return 0;
+	else if (e->code != EBUSY)
+		return -e->code;
+	else
+		TRY(group_kill(&handle->group, e));
+	TRY(group_wait_empty(&handle->group, END_MS, e));
+	if (handle->pidfd >= 0)
+		TRY(await_end(handle->pidfd, handle->entry.id, e));
+	return group_remove(&handle->group, e);
+}
+
+static int end(struct handle *handle, struct err *e)
+{
+	const struct store_record *record = &handle->entry.record;
+
+	if (handle->pidfd >= 0 && pidfd_send_signal(handle->pidfd, SIGKILL, NULL, 0) < 0 &&
+	    errno != ESRCH)
+		return err_sys(e, "ending container %s", handle->entry.id);
+	TRY(end_group(handle, e));
+	if (handle->pidfd >= 0)
+		TRY(await_end(handle->pidfd, handle->entry.id, e));
+	if (record->rdt_group && rmdir(record->rdt_group) < 0 && errno != ENOENT)
+		return err_sys(e, "removing %s", record->rdt_group);
+	if (record->notify_directory)
+		TRY(tree_remove(AT_FDCWD, record->notify_directory, e));
+	return 0;
+}
+
+static int delete_handled(const struct lifecycle_options *options, struct handle *handle,
+                          bool force, struct err *e)
+{
+	struct store_entry *entry = &handle->entry;
+	struct err unread;
+	bool has_config;
+
+	if (handle->status == OCI_RUNNING && !force)
+		return err_set(
+			e, EBUSY,
+			"cannot delete container %s that is not stopped: it is running; kill it "
+			"first, or delete it with --force",
+			entry->id);
+	TRY(end(handle, e));
+	has_config = entry->has_record && store_config(entry, &unread) >= 0;
+	if (entry->has_record && !has_config)
+		container_warn("no poststop hooks are run: %s", unread.text);
+	TRY(store_remove(options->root, entry, e));
+	if (has_config)
+		run_poststop_hooks(&entry->config, entry->id, entry->record.bundle);
+	return 0;
+}
+
+int container_delete(const struct lifecycle_options *options, bool force, struct err *e)
+{
+	struct handle handle;
+	int r = handle_look(options, true, &handle, e);
+
+	if (r == -ENOENT && force)
+		return 0;
+	TRY(r);
+	r = delete_handled(options, &handle, force, e);
+	handle_release(&handle);
+	return r < 0 ? r : 0;
+}
+
+/* ---- pause, update ---- */
+
+static int pause_handled(struct handle *handle, const void *wanted, void *found, struct err *e)
+{
+	const bool *paused = wanted;
+	bool frozen;
+
+	(void)found;
+	if (handle->pidfd < 0)
+		return not_running(handle->entry.id, e);
+	TRY(group_is_frozen(&handle->group, &frozen, e));
+	if (frozen == *paused)
+		return err_set(e, EINVAL, "container %s is %s", handle->entry.id,
+		               frozen ? "paused already" : "not paused");
+	return group_freeze(&handle->group, *paused, e);
+}
+
+int container_pause(const struct lifecycle_options *options, bool paused, struct err *e)
+{
+	return with_group(options, pause_handled, &paused, NULL, e);
+}
+
+static int update_handled(struct handle *handle, const void *wanted, void *found, struct err *e)
+{
+	(void)found;
+	if (handle->pidfd < 0)
+		return not_running(handle->entry.id, e);
+	return group_set(&handle->group, wanted, true, e);
+}
+
+int container_update(const struct lifecycle_options *options, const struct oci_resources *resources,
+                     struct err *e)
+{
+	return with_group(options, update_handled, resources, NULL, e);
+}
+
+static int update_rdt(struct handle *handle, const char *schema, struct err *e)
+{
+	const char *directory = handle->entry.record.rdt_group;
+	char path[4096];
+
+	if (!directory)
+		return err_set(
+			e, ENOTSUP,
+			"container %s has no Intel RDT group of its own; give it linux.intelRdt",
+			handle->entry.id);
+	TRY(text_format(path, sizeof path, e, "%s/schemata", directory));
+	return file_write(AT_FDCWD, path, schema, e);
+}
+
+int container_update_rdt(const struct lifecycle_options *options, const char *schema, struct err *e)
+{
+	struct handle handle;
+	int r;
+
+	TRY(handle_look(options, true, &handle, e));
+	r = update_rdt(&handle, schema, e);
+	handle_release(&handle);
+	return r < 0 ? r : 0;
+}
+
+/* ---- processes, figures ---- */
+
+struct processes {
+	pid_t **pids;
+	size_t *count;
+};
+
+static int list_handled(struct handle *handle, const void *wanted, void *found, struct err *e)
+{
+	struct processes *processes = found;
+
+	(void)wanted;
+	return group_processes(&handle->group, processes->pids, processes->count, e);
+}
+
+int container_processes(const struct lifecycle_options *options, pid_t **pids, size_t *count,
+                        struct err *e)
+{
+	struct processes processes = {pids, count};
+
+	return with_group(options, list_handled, NULL, &processes, e);
+}
+
+static int stats_handled(struct handle *handle, const void *wanted, void *found, struct err *e)
+{
+	(void)wanted;
+	if (handle->pidfd < 0)
+		return not_running(handle->entry.id, e);
+	return group_stats(&handle->group, found, e);
+}
+
+int container_stats(const struct lifecycle_options *options, struct group_stats *stats,
+                    struct err *e)
+{
+	return with_group(options, stats_handled, NULL, stats, e);
+}
