@@ -264,6 +264,27 @@ int process_run(const char *const argv[], const char *const envp[], int stdinfd,
 
 /* ---- signals ---- */
 
+enum { SIGNALS = 64, SIGSET_BYTES = 8 };
+
+/* glibc keeps two signals (32, 33) to itself: for those too, the calls are made directly. */
+void process_block_signals(bool all)
+{
+	uint64_t mask = all ? ~UINT64_C(0) : 0;
+
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, SIGSET_BYTES);
+}
+
+void process_default_signals(void)
+{
+	static const struct {
+		void (*handler)(int);
+		unsigned long flags, restorer, mask;
+	} by_default;
+
+	for (int signo = 1; signo <= SIGNALS; signo++)
+		syscall(SYS_rt_sigaction, signo, &by_default, NULL, SIGSET_BYTES);
+}
+
 const char *signal_name(int signo, char *buffer, size_t size)
 {
 	const char *name = sigabbrev_np(signo);

@@ -27,6 +27,15 @@ pid_t process_clone3(const struct clone_args *args);
 int process_run(const char *const argv[], const char *const envp[], int stdinfd, int stdoutfd,
                 struct err *e);
 
+/*
+ * All signals by default: an ignored one stays ignored across each exec, and an ignored SIGCHLD would
+ * have the kernel throw a child's status away.
+ */
+void process_default_signals(void);
+
+/* All of them, or none. */
+void process_block_signals(bool all);
+
 /* Waits for one child by pidfd; returns its status as waitpid(2) gives it, or -errno. */
 int process_wait(int pidfd, int *status, struct err *e);
 

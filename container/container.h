@@ -22,6 +22,8 @@
 #include "oci/state.h"
 #include "seccomp/profile.h"
 
+enum { NAMESPACES = 8 }; /* types of them */
+
 struct container_mounts; /* mounts.c: what was opened outside for the inside to attach */
 
 /* A container while it is built, or joined by exec, seen from outside. Descriptors are -1 unless open. */
@@ -42,7 +44,12 @@ struct container {
 	int gatefd; /* the listening socket of the store's "start", held by the inside */
 	int consolefd; /* connected to --console-socket, or the other end of our own; the master goes there */
 	int channelfd, inside_channelfd;
-	int nsfds[8]; /* of namespaces that are joined, in the order of container_namespaces */
+	int hostprocfd; /* in->hostprocfd; opened outside: later "/" may be the container's */
+	int nsfds
+		[NAMESPACES]; /* of namespaces that are joined by path, in the order of namespaces.c */
+	int targetfd;         /* exec: a pidfd of the container's first process */
+	bool joins_later;     /* the group, after the clone: see clone_inside */
+	const char *rootfs; /* root.path, absolute */
 
 	pid_t pid; /* in our pid namespace */
 	int pidfd, procfd;
@@ -56,11 +63,12 @@ struct inside {
 	const struct oci_process *process;
 	int channelfd; /* to who builds us; after the gate, to who starts us; -1 between them */
 	int hostprocfd; /* O_PATH|O_DIRECTORY of a procfs of the host: our own files in it are "self/..." */
-	pid_t host_pid; /* ours, as our runtime sees it */
 	int rootfd;     /* the new root, once it is attached; O_PATH */
 	int listenerfd; /* of the seccomp filter, on its way outside */
-	int fault;      /* enum channel_fault: whose the failing row is */
-	char *program;  /* the file to execute, absolute, as seen from the new root */
+	unsigned joins; /* CLONE_NEW* of namespaces that are left for join_namespaces */
+	bool said_ready;
+	int fault;     /* enum channel_fault: whose the failing row is */
+	char *program; /* the file to execute, absolute, as seen from the new root */
 	char **argv, **envp;
 };
 
@@ -85,17 +93,22 @@ INSIDE(protect_root);  /* root.readonly */
 
 /* ---- namespaces.c ---- */
 OUTSIDE(open_namespaces); /* container->nsfds, types checked */
-OUTSIDE(clone_inside);    /* by way of a process that joins first, where a namespace is joined */
+OUTSIDE(clone_inside);    /* by way of a process that joins first, where one must be joined first */
 OUTSIDE(map_ids);         /* newuidmap and newgidmap where we lack the privilege */
-INSIDE(become_root);      /* of the new user namespace */
+INSIDE(join_namespaces);  /* those that were not joined on the way */
+INSIDE(own_time_namespace);
+INSIDE(become_root);    /* of the user namespace */
+INSIDE(new_namespaces); /* those that the clone has not made */
 INSIDE(own_cgroup_namespace);
-INSIDE(set_time_offsets);
 
 /* ---- hooks.c ---- */
 OUTSIDE(run_create_runtime_hooks); /* prestart, then createRuntime */
 INSIDE(await_hooks);
 INSIDE(run_create_container_hooks);
 INSIDE(run_start_container_hooks);
+
+/* `start` fails where one of them does, as the spec has it since 1.2.1. */
+int run_poststart_hooks(const struct container *container, struct err *e);
 
 /* ---- terminal.c ---- */
 OUTSIDE(open_console_socket);
@@ -131,18 +144,21 @@ INSIDE(install_filter_late);
 /* Sends the listener and who it is of to listenerPath. After install_filter_*, from outside. */
 int filter_hand_over(struct container *container, struct err *e);
 
+/* ---- create.c ---- */
+OUTSIDE(keep_record); /* in the store: from here on delete --force finds all that there is */
+INSIDE(await_record);
+
 /* ---- gate.c ---- */
 OUTSIDE(open_gate);
+int gate_connect(const struct store_entry *entry, struct err *e); /* to who waits; a channel */
 INSIDE(pass_gate); /* says READY to who builds us, waits for who starts us */
 
 /* ---- command.c ---- */
 INSIDE(find_program);        /* with the user's own eyes, by PATH of process.env; in->fault */
 INSIDE(working_directory);   /* made where it lacks; must be inside */
 INSIDE(arrange_descriptors); /* 0, 1, 2, those that are preserved, the channel: nothing else */
+INSIDE(say_ready);           /* but for a filter that notifies: its listener goes with the word */
 INSIDE(execute);
-
-#undef OUTSIDE
-#undef INSIDE
 
 /* ---- score.c ---- */
 
@@ -150,11 +166,38 @@ INSIDE(execute);
  * failure *FAULT says whose it is (enum channel_fault). */
 int score_play(struct container *container, int *fault, struct err *e);
 
-/* What comes after the gate, over a channel to the process inside that waits there. */
+/* Lets the process inside go that waits at the gate, at the other end of this channel. */
+int score_open_gate(int channelfd, struct err *e);
+
+/* What comes after the gate. */
 int score_start(int channelfd, int *listenerfd, int *fault, struct err *e);
 
-/* The process inside, from its first instruction to exec. */
-_Noreturn void score_play_inside(struct container *container);
+/* The process inside, from its first instruction to exec. JOINS: inside.joins. */
+_Noreturn void score_play_inside(struct container *container, unsigned joins);
+
+/*
+ * Ties the life of the process inside to that of who builds it. The kernel forgets that with each
+ * change of user, so it is said again after each. Does not return where nobody is there any more.
+ */
+int stay_tied(const struct inside *in, struct err *e);
+
+/* ---- create.c ---- */
+
+/* Both are for create, run and exec; the descriptors of a container are -1 from here on. */
+void container_init(struct container *container, const struct lifecycle_options *options,
+                    struct store_entry *entry);
+void container_release(struct container *container);
+
+/* All of `create`, the locked ENTRY included. On failure nothing is left, and ENTRY is released. */
+int container_build(struct container *container, int *fault, struct err *e);
+
+/* Ends it and takes away all that building has made. Keeps errno. */
+void container_undo(struct container *container);
+
+/* What is left to do outside when the program runs; it is ended where that fails. */
+int container_started(struct container *container, struct err *e);
+
+int pid_file_write(const char *path, pid_t pid, struct err *e);
 
 /* ---- shared by rows and verbs ---- */
 

@@ -8,6 +8,7 @@
  * built it until its end, a container is left alone at its gate and meets another runtime there.
  */
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -51,9 +52,15 @@ static bool wants_runtime_hooks(const struct container *container)
 	return starts_new(container) && hooks->prestart.count + hooks->create_runtime.count > 0;
 }
 
+/* A new one or one that is joined. */
 static bool wants_user_namespace(const struct container *container)
 {
-	return starts_new(container) && has_new_namespace(container->config, CLONE_NEWUSER);
+	return oci_config_namespace(container->config, CLONE_NEWUSER);
+}
+
+static bool wants_time_namespace(const struct container *container)
+{
+	return starts_new(container) && has_new_namespace(container->config, CLONE_NEWTIME);
 }
 
 static bool wants_cgroup_namespace(const struct container *container)
@@ -80,12 +87,16 @@ static const struct container_step score[] = {
 	{ "console socket",         open_console_socket,      NULL,                       wants_terminal },
 	{ "gate",                   open_gate,                NULL,                       comes_later  },
 	{ "clone",                  clone_inside,             NULL,                       NULL         },
+	{ "namespaces",             NULL,                     join_namespaces,            NULL         },
+	/* while our files in /proc are ours: see namespaces.c */
+	{ "time offsets",           NULL,                     own_time_namespace,         wants_time_namespace },
+	{ "oom score",              NULL,                     set_oom_score,              NULL         },
 	{ "cgroup membership",      NULL,                     join_group,                 NULL         },
 	{ "user ids",               map_ids,                  become_root,                wants_user_namespace },
+	{ "namespaces",             NULL,                     new_namespaces,             starts_new   },
 	{ "session",                NULL,                     new_session,                NULL         },
 	{ "keyring",                NULL,                     session_keyring,            wants_keyring },
 	{ "cgroup namespace",       NULL,                     own_cgroup_namespace,       wants_cgroup_namespace },
-	{ "time offsets",           NULL,                     set_time_offsets,           starts_new   },
 	{ "network devices",        move_net_devices,         NULL,                       starts_new   },
 	{ "intelRdt",               join_rdt,                 NULL,                       starts_new   },
 	{ "createRuntime hooks",    run_create_runtime_hooks, await_hooks,                wants_runtime_hooks },
@@ -95,7 +106,8 @@ static const struct container_step score[] = {
 	{ "root",                   NULL,                     attach_root,                starts_new   },
 	{ "mounts",                 NULL,                     attach_mounts,              starts_new   },
 	{ "devices",                NULL,                     make_devices,               starts_new   },
-	{ "oom score",              NULL,                     set_oom_score,              NULL         },
+	/* before the container's own can run: its hooks, and what `run` executes */
+	{ "record",                 keep_record,              await_record,               starts_new   },
 	{ "createContainer hooks",  NULL,                     run_create_container_hooks, starts_new   },
 	{ "pivot",                  NULL,                     pivot,                      starts_new   },
 	{ "terminal",               NULL,                     open_console,               wants_terminal },
@@ -121,7 +133,7 @@ static const struct container_step score[] = {
 	{ "capabilities",           NULL,                     set_capabilities,           NULL         },
 	{ "no new privileges",      NULL,                     no_new_privs,               NULL         },
 	{ "descriptors",            NULL,                     arrange_descriptors,        NULL         },
-	/* says READY */
+	{ "ready",                  NULL,                     say_ready,                  NULL         },
 	{ "seccomp, unprivileged",  NULL,                     install_filter_late,        NULL         },
 	{ "exec",                   NULL,                     execute,                    NULL         },
 	{ NULL,                     NULL,                     NULL,                       NULL         },
@@ -220,12 +232,16 @@ int score_play(struct container *container, int *fault, struct err *e)
 	             &container->listenerfd, fault, e);
 }
 
-int score_start(int channelfd, int *listenerfd, int *fault, struct err *e)
+int score_open_gate(int channelfd, struct err *e)
 {
 	struct channel_message go = {.kind = CHANNEL_GO};
 
+	return channel_send(channelfd, &go, -1, e);
+}
+
+int score_start(int channelfd, int *listenerfd, int *fault, struct err *e)
+{
 	*fault = FAULT_OURS;
-	TRY(channel_send(channelfd, &go, -1, e));
 	return await(channelfd, CHANNEL_READY, listenerfd, fault, e);
 }
 
@@ -234,6 +250,28 @@ int score_start(int channelfd, int *listenerfd, int *fault, struct err *e)
 static _Noreturn void give_up(void)
 {
 	_exit(125);
+}
+
+int stay_tied(const struct inside *in, struct err *e)
+{
+	struct pollfd poller = {.fd = in->channelfd, .events = 0};
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
+		return err_sys(e, "prctl(PR_SET_PDEATHSIG)");
+	if (poll(&poller, 1, 0) == 1 && (poller.revents & (POLLHUP | POLLERR)))
+		give_up();
+	return 0;
+}
+
+/* What is the outside's alone: with a copy of its end of the channel nobody would see it go. */
+static int leave_outside(struct inside *in, struct err *e)
+{
+	const struct container *container = in->container;
+
+	close(container->channelfd);
+	if (container->entry)
+		close(container->entry->fd);
+	return stay_tied(in, e);
 }
 
 static int play_inside_row(struct inside *in, int row, struct err *e)
@@ -247,19 +285,22 @@ static int play_inside_row(struct inside *in, int row, struct err *e)
 	return score[row].inside(in, e);
 }
 
-_Noreturn void score_play_inside(struct container *container)
+_Noreturn void score_play_inside(struct container *container, unsigned joins)
 {
 	struct inside in = {
 		.container = container,
 		.config = container->config,
 		.process = container->process,
+		.joins = joins,
 		.channelfd = container->inside_channelfd,
-		.hostprocfd = -1,
+		.hostprocfd = container->hostprocfd,
 		.rootfd = -1,
 		.listenerfd = -1,
 	};
 	struct err e = {0};
 
+	if (leave_outside(&in, &e) < 0)
+		give_up();
 	for (int row = 0; row < ROWS; row++) {
 		struct channel_message failed = {.kind = CHANNEL_FAILED, .row = row};
 

@@ -66,36 +66,6 @@ TODO int protect_root(struct inside *in, struct err *e)
 	return 0;
 }
 
-TODO int open_namespaces(struct container *container, struct err *e)
-{
-	return 0;
-}
-
-TODO int clone_inside(struct container *container, struct err *e)
-{
-	return 0;
-}
-
-TODO int map_ids(struct container *container, struct err *e)
-{
-	return 0;
-}
-
-TODO int become_root(struct inside *in, struct err *e)
-{
-	return 0;
-}
-
-TODO int own_cgroup_namespace(struct inside *in, struct err *e)
-{
-	return 0;
-}
-
-TODO int set_time_offsets(struct inside *in, struct err *e)
-{
-	return 0;
-}
-
 TODO int run_create_runtime_hooks(struct container *container, struct err *e)
 {
 	return 0;
@@ -117,11 +87,6 @@ TODO int run_start_container_hooks(struct inside *in, struct err *e)
 }
 
 TODO int open_console_socket(struct container *container, struct err *e)
-{
-	return 0;
-}
-
-TODO int new_session(struct inside *in, struct err *e)
 {
 	return 0;
 }
@@ -236,68 +201,12 @@ TODO int install_filter_late(struct inside *in, struct err *e)
 	return 0;
 }
 
-TODO int open_gate(struct container *container, struct err *e)
-{
-	return 0;
-}
-
-TODO int pass_gate(struct inside *in, struct err *e)
-{
-	return 0;
-}
-
-TODO int find_program(struct inside *in, struct err *e)
-{
-	return 0;
-}
-
-TODO int working_directory(struct inside *in, struct err *e)
-{
-	return 0;
-}
-
-TODO int arrange_descriptors(struct inside *in, struct err *e)
-{
-	return 0;
-}
-
-TODO int execute(struct inside *in, struct err *e)
-{
-	return 0;
-}
-
 TODO int filter_hand_over(struct container *container, struct err *e)
 {
 	return err_set(e, ENOSYS, "not there yet");
 }
 
-TODO int state_document(const struct oci_config *config, const char *id, const char *bundle,
-                        int status, pid_t pid, char **text, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO bool has_new_namespace(const struct oci_config *config, int type)
-{
-	return 0;
-}
-
 TODO int target_open(int rootfd, const char *path, bool as_file, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int container_create(const struct lifecycle_options *options, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int container_start(const struct lifecycle_options *options, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int container_run(const struct lifecycle_options *options, int *status, struct err *e)
 {
 	return err_set(e, ENOSYS, "not there yet");
 }

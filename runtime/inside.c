@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/process.h"
 #include "base/scoped.h"
 #include "base/strings.h"
 #include "base/unsafe.h"
@@ -64,7 +65,7 @@ INSIDE(make_namespaces)
 
 INSIDE(new_session)
 {
-	default_dispositions();
+	process_default_signals();
 	if (setsid() < 0)
 		return err_sys(e, "setsid");
 	umask(in->sandbox->identity.umask);

@@ -172,12 +172,6 @@ int place_descriptors(const int from[PLACED_FDS], struct err *e);
 
 /* ---- spawn.c: what the last row needs to have been done by others before it ---- */
 
-/*
- * All signals by default: an ignored one stays ignored across each exec, and an ignored SIGCHLD would
- * have the kernel throw the command's status away.
- */
-void default_dispositions(void);
-
 /* From here on in->spec has the command's words in memory of its own, which stays until exec. */
 int keep_words(struct inside *in, struct err *e);
 

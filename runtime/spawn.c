@@ -26,32 +26,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/process.h"
 #include "base/scoped.h"
 #include "base/strings.h"
 #include "base/unsafe.h"
 #include "init/protocol.h"
 #include "runtime/score.h"
 
-enum { SIGNALS = 64, SIGSET_BYTES = 8, STACK_BYTES = 16 << 10, NOT_STARTED = 125 };
+enum { STACK_BYTES = 16 << 10, NOT_STARTED = 125 };
 
 static const char init_name[] = "agentdock-init";
-
-/* glibc keeps two signals (32, 33) to itself: for those too, the calls are made directly. */
-static void set_mask(uint64_t mask)
-{
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, SIGSET_BYTES);
-}
-
-void default_dispositions(void)
-{
-	static const struct {
-		void (*handler)(int);
-		unsigned long flags, restorer, mask;
-	} by_default;
-
-	for (int signo = 1; signo <= SIGNALS; signo++)
-		syscall(SYS_rt_sigaction, signo, &by_default, NULL, SIGSET_BYTES);
-}
 
 /* ---- what could be seen of the launcher ---- */
 
@@ -131,7 +115,7 @@ static int run_command(void *data)
 	struct command *command = data;
 
 	setsid();
-	set_mask(0);
+	process_block_signals(false);
 	execve(command->program, command->argv, command->envp);
 	command->failure = errno;
 	return NOT_STARTED;
@@ -212,7 +196,7 @@ INSIDE(execute)
 	struct command command = {in->program, in->spec->argv, in->spec->envp, 0};
 	pid_t pid;
 
-	set_mask(~UINT64_C(0));
+	process_block_signals(true);
 	replace_command_line();
 	TRY(tell_ready(in, e));
 	close_fd(&in->listenerfd);

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The program of the container: found with its user's own eyes, in its working directory, with its
+ * descriptors and no other. What is at the names inside is hostile: no name is followed to a
+ * descriptor of ours, of which none is left when the program is opened (CVE-2024-21626).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/scoped.h"
+#include "base/strings.h"
+#include "container/container.h"
+#include "runtime/channel.h"
+
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+/* ---- the user's eyes ---- */
+
+static bool overrides_files(const struct oci_process *process)
+{
+	const struct oci_strings *list = process->capabilities ? &process->capabilities->effective
+	                                                       : NULL;
+
+	for (size_t i = 0; list && i < list->count; i++)
+		if (!strcmp(list->items[i], "CAP_DAC_OVERRIDE") ||
+		    !strcmp(list->items[i], "CAP_DAC_READ_SEARCH"))
+			return true;
+	return false;
+}
+
+/* Files are seen as USER sees them, until a call with NULL. EPERM: groups that nobody can change. */
+static int see_as(const struct oci_user *user, struct err *e)
+{
+	const struct oci_ids *groups = user ? &user->additional_gids : NULL;
+
+	if (syscall(SYS_setgroups, groups ? groups->count : 0, groups ? groups->items : NULL) &&
+	    errno != EPERM)
+		return err_sys(e, "taking the groups of process.user");
+	setfsgid(user ? user->gid : getegid());
+	setfsuid(user ? user->uid : geteuid());
+	return 0;
+}
+
+/* ---- the working directory ---- */
+
+/* Not by links of procfs, one of which may lead to a descriptor of ours. */
+static int enter(const char *path, struct err *e)
+{
+	scoped_fd fd = file_open2(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_MAGICLINKS,
+	                          e);
+	char seen[PATH_MAX];
+
+	TRY(fd);
+	if (fchdir(fd))
+		return err_sys(e, "entering %s", path);
+	/* a directory outside of the root has no path */
+	if (!getcwd(seen, sizeof seen) || seen[0] != '/')
+		return err_set(e, EXDEV, "%s is outside of the container's root", path);
+	return 0;
+}
+
+static int make(const char *path, struct err *e)
+{
+	scoped_fd rootfd = file_open(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0, e);
+	scoped_fd fd = -1;
+
+	TRY(rootfd);
+	fd = target_open(rootfd, path, false, e);
+	return fd < 0 ? fd : 0;
+}
+
+INSIDE(working_directory)
+{
+	const char *path = in->process->cwd;
+	int r = enter(path, e);
+
+	if (r == -ENOENT && !in->container->joins)
+		r = make(path, e) < 0 ? -e->code : enter(path, e);
+	if (r == -EACCES && in->process->user) {
+		TRY(see_as(in->process->user, e));
+		r = enter(path, e);
+		see_as(NULL, e);
+	}
+	if (r == 0)
+		return 0;
+	in->fault = FAULT_GUEST;
+	return err_in(e, "process.cwd");
+}
+
+/* ---- the program ---- */
+
+/* Can CANDIDATE be executed? 0, or the errno that says why not. */
+static int executable(const char *candidate)
+{
+	struct stat status;
+
+	if (stat(candidate, &status))
+		return errno;
+	if (S_ISDIR(status.st_mode))
+		return EISDIR;
+	if (!S_ISREG(status.st_mode) || faccessat(AT_FDCWD, candidate, X_OK, AT_EACCESS))
+		return EACCES;
+	return 0;
+}
+
+/* As execvp(3): the first that can run; else the best reason. */
+static int search(const char *name, const char *path, char *program, size_t size)
+{
+	int reason = ENOENT;
+
+	while (*path) {
+		size_t length = strcspn(path, ":");
+		int r = ENAMETOOLONG;
+
+		if (snprintf(program, size, "%.*s%s%s", (int)length, path, length ? "/" : "./",
+		             name) < (int)size)
+			r = executable(program);
+		if (r == 0)
+			return 0;
+		if (r != ENOENT && r != ENOTDIR && r != EISDIR)
+			reason = r;
+		path += length + (path[length] == ':');
+	}
+	return reason;
+}
+
+static const char *variable(const struct oci_strings *env, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (size_t i = env->count; i-- > 0;)
+		if (!strncmp(env->items[i], name, length) && env->items[i][length] == '=')
+			return env->items[i] + length + 1;
+	return NULL;
+}
+
+/* In words that engines look for. */
+static int not_found(struct inside *in, int reason, struct err *e)
+{
+	const char *name = in->process->args.items[0];
+	char shown[200];
+
+	text_printable(name, shown, sizeof shown);
+	in->fault = reason == ENOENT || reason == ENOTDIR ? FAULT_NOT_FOUND : FAULT_CANT_EXECUTE;
+	if (reason == ENOENT && !strchr(name, '/'))
+		return err_set(e, reason, "exec: \"%s\": executable file not found in $PATH",
+		               shown);
+	if (reason == ENOENT || reason == ENOTDIR)
+		return err_set(e, reason, "exec: \"%s\": stat %s: %s", shown, shown,
+		               reason == ENOENT ? "no such file or directory" : "not a directory");
+	if (reason == EISDIR)
+		return err_set(e, reason, "exec: \"%s\": is a directory", shown);
+	if (reason == EACCES)
+		return err_set(e, reason, "exec: \"%s\": permission denied", shown);
+	errno = reason;
+	return err_sys(e, "exec: \"%s\"", shown);
+}
+
+static int look(const struct inside *in, char *program, size_t size)
+{
+	const char *name = in->process->args.items[0];
+	const char *path = variable(&in->process->env, "PATH");
+
+	if (!*name)
+		return ENOENT;
+	if (!strchr(name, '/'))
+		return search(name, path ? path : DEFAULT_PATH, program, size);
+	if (snprintf(program, size, "%s", name) >= (int)size)
+		return ENAMETOOLONG;
+	return executable(program);
+}
+
+INSIDE(find_program)
+{
+	const struct oci_process *process = in->process;
+	bool as_user = process->user && process->user->uid != 0 && !overrides_files(process);
+	char program[PATH_MAX];
+	int reason;
+
+	if (as_user)
+		TRY(see_as(process->user, e));
+	reason = look(in, program, sizeof program);
+	if (as_user) {
+		TRY(see_as(NULL, e));
+		TRY(stay_tied(in, e));
+	}
+	if (reason)
+		return not_found(in, reason, e);
+	in->program = strdup(program);
+	return in->program ? 0 : err_set(e, ENOMEM, "no memory for the program's name");
+}
+
+/* ---- its descriptors ---- */
+
+INSIDE(arrange_descriptors)
+{
+	const struct lifecycle_options *options = in->container->options;
+	int first = 3 + options->preserve_fds + options->listen_fds;
+
+	/* from here on it is its own */
+	if (prctl(PR_SET_PDEATHSIG, 0))
+		return err_sys(e, "prctl(PR_SET_PDEATHSIG)");
+	if (in->channelfd != first && dup3(in->channelfd, first, O_CLOEXEC) < 0)
+		return err_sys(e, "dup3");
+	in->channelfd = first;
+	in->hostprocfd = in->rootfd = -1;
+	if (in->listenerfd >= 0 && in->listenerfd != first + 1) {
+		if (dup3(in->listenerfd, first + 1, O_CLOEXEC) < 0)
+			return err_sys(e, "dup3");
+		in->listenerfd = first + 1;
+	}
+	if (close_range((unsigned)first + 1 + (in->listenerfd >= 0), ~0u, 0))
+		return err_sys(e, "close_range");
+	return 0;
+}
+
+/* ---- exec ---- */
+
+static int say(struct inside *in, struct err *e)
+{
+	const struct channel_message ready = {.kind = CHANNEL_READY};
+
+	TRY(channel_send(in->channelfd, &ready, in->listenerfd, e));
+	close_fd(&in->listenerfd);
+	in->said_ready = true;
+	return 0;
+}
+
+/* As early as it can be: a filter may forbid it. */
+INSIDE(say_ready)
+{
+	const struct seccomp_profile_filter *filter = in->container->filter;
+
+	if (filter && filter->notifies && in->listenerfd < 0)
+		return 0;
+	return say(in, e);
+}
+
+static char **environment(const struct inside *in, char numbers[2][32])
+{
+	const struct oci_strings *env = &in->process->env;
+	char **envp = calloc(env->count + 4, sizeof *envp);
+	size_t count = 0;
+
+	for (size_t i = 0; envp && i < env->count; i++)
+		envp[count++] = (char *)(uintptr_t)env->items[i];
+	if (!envp || !in->container->options->listen_fds)
+		return envp;
+	snprintf(numbers[0], sizeof numbers[0], "LISTEN_FDS=%d",
+	         in->container->options->listen_fds);
+	snprintf(numbers[1], sizeof numbers[1], "LISTEN_PID=%d", getpid());
+	envp[count++] = numbers[0];
+	envp[count++] = numbers[1];
+	return envp;
+}
+
+INSIDE(execute)
+{
+	char numbers[2][32], shown[200];
+	char **envp = environment(in, numbers);
+
+	if (!envp)
+		return err_set(e, ENOMEM, "no memory for the environment");
+	if (!in->said_ready)
+		TRY(say(in, e));
+	execve(in->program, (char **)(uintptr_t)in->process->args.items, envp);
+	text_printable(in->program, shown, sizeof shown);
+	in->fault = errno == ENOENT ? FAULT_NOT_FOUND : FAULT_CANT_EXECUTE;
+	if (errno == ENOENT)
+		return err_set(e, ENOENT,
+		               "exec %s: no such file or directory: its interpreter (#! line or "
+		               "ELF loader) is not there",
+		               shown);
+	return errno == ENOEXEC  ? err_set(e, ENOEXEC, "exec %s: exec format error", shown)
+	       : errno == EACCES ? err_set(e, EACCES, "exec %s: permission denied", shown)
+	                         : err_sys(e, "exec %s", shown);
+}
