@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state document of a container, as its hooks and an agent of seccomp are given it. */
+#include <errno.h>
 #include <string.h>
 
 #include "base/json.h"
