@@ -45,7 +45,8 @@ MAINS     := seccomp/compile_main.c
 layer_src  = $(filter-out $(MAINS),$(wildcard $(1)/*.c) $(wildcard $(1)/*.S))
 LIB_SRC   := $(foreach l,$(LAYERS),$(call layer_src,$(l)))
 CLI_SRC   := $(wildcard cli/*.c)
-OCI_SRC   := $(wildcard verbs/*.c container/*.c)
+# verbs/launch.c is the entry of the program, before libc is there; a sanitizer can't do without libc
+OCI_SRC   := $(filter-out $(if $(SANITIZE),verbs/launch.c),$(wildcard verbs/*.c container/*.c))
 ARC_SRC   := $(wildcard archive/*.c)
 UNIT_SRC  := $(wildcard tests/unit/*.c)
 obj        = $(patsubst %,$(BUILD)/obj/%.o,$(1))
@@ -69,7 +70,7 @@ $(LIB): $(call obj,$(LIB_SRC))
 	$(Q)ar rcs $@ $^
 
 # pid 1 of a sandbox: freestanding, so that an exec of it costs next to nothing; embedded in the others
-$(BUILD)/agentdock-init: init/init.c init/protocol.h Makefile
+$(BUILD)/agentdock-init: init/init.c init/protocol.h init/system_call.h Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)
 	$(Q)$(CC) -std=gnu17 -I. $(WARN) -Os -ffreestanding -fno-stack-protector -fno-asynchronous-unwind-tables \
@@ -90,9 +91,10 @@ $(BUILD)/obj/seccomp/default.c.o: $(BUILD)/gen/seccomp_default.inc
 $(BUILD)/agentdock: $(call obj,$(CLI_SRC)) $(LIB)
 	$(call say,LINK)
 	$(Q)$(CC) $(LINK) -o $@ $^ -lseccomp -lcap -ljson-c -lnettle
+$(BUILD)/obj/verbs/launch.c.o: CFLAGS += -ffreestanding -fno-stack-protector -U_FORTIFY_SOURCE
 $(BUILD)/agentdock-runtime: $(call obj,$(OCI_SRC)) $(LIB)
 	$(call say,LINK)
-	$(Q)$(CC) $(LINK) -o $@ $^ -lseccomp -lcap -ljson-c -lnettle
+	$(Q)$(CC) $(LINK) $(if $(SANITIZE),,-Wl,-e,launch_start) -o $@ $^ -lseccomp -lcap -ljson-c -lnettle
 $(BUILD)/agentdock-archive: $(call obj,$(ARC_SRC)) $(LIB)
 	$(call say,LINK)
 	$(Q)$(CC) $(LINK) -o $@ $^ -lseccomp -lcap -ljson-c -lnettle $(ARCHIVE_LIBS)
