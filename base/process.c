@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <spawn.h>
@@ -160,9 +161,10 @@ static int lift_fd(int fd, struct err *e)
 	return lifted >= 0 ? lifted : err_sys(e, "duplicating a descriptor for a tool");
 }
 
-static int spawn(const char *program, const char *const argv[], const char *const envp[],
-                 const int fds[3], pid_t *pid)
+static int spawn(const char *program, const struct process_tool *tool, const int fds[3], pid_t *pid)
 {
+	static const char *const default_envp[] = {"PATH=" PATH_OF_TOOLS, "LC_ALL=C", NULL};
+	const char *const *envp = tool->envp ? tool->envp : default_envp;
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	sigset_t none, all;
@@ -180,25 +182,50 @@ static int spawn(const char *program, const char *const argv[], const char *cons
 	for (int i = 0; i < 3 && !code; i++)
 		code = posix_spawn_file_actions_adddup2(&actions, fds[i], i);
 	code = code ? code : posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+	if (tool->cwd && !code)
+		code = posix_spawn_file_actions_addchdir_np(&actions, tool->cwd);
 	/* posix_spawn's types lack const, but it changes nothing */
 	code = code ? code
 	            : posix_spawn(pid, program, &actions, &attributes,
-	                          (char *const *)(uintptr_t)argv, (char *const *)(uintptr_t)envp);
+	                          (char *const *)(uintptr_t)tool->argv,
+	                          (char *const *)(uintptr_t)envp);
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
 	return code;
 }
 
+/* Milliseconds until END_US, for poll(2); 0: it has come. */
+static int left_until(uint64_t end_us)
+{
+	uint64_t now = clock_us();
+
+	if (end_us == UINT64_MAX)
+		return -1;
+	return end_us <= now                 ? 0
+	       : end_us - now > 60 * 1000000 ? 60 * 1000
+	                                     : (int)((end_us - now + 999) / 1000);
+}
+
 /*
  * Drains stderr until the tool itself has ended: a daemon that it left behind may hold the pipe
- * open for ever.
+ * open for ever. 1: it was killed at END_US.
  */
-static int wait_and_drain(int pidfd, int stderrfd, struct tail *tail, int *status, struct err *e)
+static int wait_and_drain(int pidfd, int stderrfd, uint64_t end_us, struct tail *tail, int *status,
+                          struct err *e)
 {
 	struct pollfd fds[] = {{.fd = stderrfd, .events = POLLIN}, {.fd = pidfd, .events = POLLIN}};
+	bool late = false;
 
 	while (!fds[1].revents) {
-		if (poll(fds, 2, -1) < 0) {
+		int left = left_until(end_us);
+
+		if (left == 0) {
+			late = true;
+			end_us = UINT64_MAX;
+			pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
+			continue;
+		}
+		if (poll(fds, 2, left) < 0) {
 			if (errno != EINTR)
 				return err_sys(e, "waiting for a tool");
 			continue;
@@ -208,7 +235,8 @@ static int wait_and_drain(int pidfd, int stderrfd, struct tail *tail, int *statu
 	}
 	for (int i = 0; i < DRAIN_READS && tail_read(tail, stderrfd) > 0; i++)
 		;
-	return process_wait(pidfd, status, e);
+	TRY(process_wait(pidfd, status, e));
+	return late;
 }
 
 static int ending(const char *name, int status, struct tail *tail, struct err *e)
@@ -226,40 +254,63 @@ static int ending(const char *name, int status, struct tail *tail, struct err *e
 	return 0;
 }
 
+/* Sets *PID and its pidfd, and *READFD, where what it writes to stderr comes. */
+static int start_tool(const struct process_tool *tool, pid_t *pid, int *pidfd, int *readfd,
+                      struct err *e)
+{
+	scoped_fd in = -1, out = -1, errors = -1, writefd = -1;
+	char program[PATH_MAX];
+	int pipefds[2], code;
+
+	if (tool->path)
+		TRY(text_format(program, sizeof program, e, "%s", tool->path));
+	else
+		TRY(program_find(tool->argv[0], program, sizeof program, e));
+	TRY(in = lift_fd(tool->stdinfd, e));
+	TRY(out = lift_fd(tool->stdoutfd, e));
+	if (pipe2(pipefds, O_CLOEXEC) < 0)
+		return err_sys(e, "making a pipe for %s", tool->argv[0]);
+	*readfd = pipefds[0];
+	writefd = pipefds[1];
+	TRY(errors = lift_fd(writefd, e));
+	if (fcntl(*readfd, F_SETFL, O_NONBLOCK) < 0)
+		return err_sys(e, "making a pipe for %s", tool->argv[0]);
+	code = spawn(program, tool, (int[3]){in, out, errors}, pid);
+	if (code)
+		return err_set(e, code, "starting %s: %s", program, strerrordesc_np(code));
+	*pidfd = pidfd_open(*pid, 0);
+	if (*pidfd >= 0)
+		return 0;
+	err_sys(e, "pidfd_open of %s", tool->argv[0]);
+	process_end(pid, true);
+	return -e->code;
+}
+
+int process_run_tool(const struct process_tool *tool, struct err *e)
+{
+	scoped_fd readfd = -1, pidfd = -1;
+	struct tail tail = {.length = 0};
+	uint64_t end_us = UINT64_MAX;
+	int status, late;
+	pid_t pid;
+
+	if (tool->timeout_ms > 0 && tool->timeout_ms < INT64_MAX / 2000)
+		end_us = clock_us() + (uint64_t)tool->timeout_ms * 1000;
+	TRY(start_tool(tool, &pid, &pidfd, &readfd, e));
+	TRY(late = wait_and_drain(pidfd, readfd, end_us, &tail, &status, e));
+	if (late)
+		return err_set(e, ETIMEDOUT, "%s was killed: it took more than %" PRId64 " ms",
+		               tool->argv[0], tool->timeout_ms);
+	return ending(tool->argv[0], status, &tail, e);
+}
+
 int process_run(const char *const argv[], const char *const envp[], int stdinfd, int stdoutfd,
                 struct err *e)
 {
-	static const char *const default_envp[] = {"PATH=" PATH_OF_TOOLS, "LC_ALL=C", NULL};
-	scoped_fd in = -1, out = -1, errors = -1, readfd = -1, writefd = -1, pidfd = -1;
-	struct tail tail = {.length = 0};
-	char program[PATH_MAX];
-	int pipefds[2], status, code;
-	pid_t pid;
+	const struct process_tool tool = {
+		.argv = argv, .envp = envp, .stdinfd = stdinfd, .stdoutfd = stdoutfd};
 
-	TRY(program_find(argv[0], program, sizeof program, e));
-	TRY(in = lift_fd(stdinfd, e));
-	TRY(out = lift_fd(stdoutfd, e));
-	if (pipe2(pipefds, O_CLOEXEC) < 0)
-		return err_sys(e, "making a pipe for %s", argv[0]);
-	readfd = pipefds[0];
-	writefd = pipefds[1];
-	TRY(errors = lift_fd(writefd, e));
-	close_fd(&writefd);
-	if (fcntl(readfd, F_SETFL, O_NONBLOCK) < 0)
-		return err_sys(e, "making a pipe for %s", argv[0]);
-	code = spawn(program, argv, envp ? envp : default_envp, (int[3]){in, out, errors}, &pid);
-	if (code)
-		return err_set(e, code, "starting %s: %s", program, strerrordesc_np(code));
-	close_fd(&errors);
-	pidfd = pidfd_open(pid, 0);
-	if (pidfd < 0) {
-		err_sys(e, "pidfd_open of %s", argv[0]);
-		kill(pid, SIGKILL);
-		waitpid(pid, NULL, 0);
-		return -e->code;
-	}
-	TRY(wait_and_drain(pidfd, readfd, &tail, &status, e));
-	return ending(argv[0], status, &tail, e);
+	return process_run_tool(&tool, e);
 }
 
 /* ---- signals ---- */

@@ -36,6 +36,17 @@ void process_default_signals(void);
 /* All of them, or none. */
 void process_block_signals(bool all);
 
+/* The same, of a program that is not searched for, with what else can be said of it. */
+struct process_tool {
+	const char *path; /* NULL: argv[0], searched in PATH */
+	const char *const *argv;
+	const char *const *envp; /* NULL: PATH and LC_ALL=C only */
+	const char *cwd;         /* NULL: ours */
+	int stdinfd, stdoutfd;   /* -1: /dev/null */
+	int64_t timeout_ms;      /* 0: none; it is killed then, ETIMEDOUT */
+};
+int process_run_tool(const struct process_tool *tool, struct err *e);
+
 /* Waits for one child by pidfd; returns its status as waitpid(2) gives it, or -errno. */
 int process_wait(int pidfd, int *status, struct err *e);
 

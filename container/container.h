@@ -103,7 +103,6 @@ INSIDE(own_cgroup_namespace);
 
 /* ---- hooks.c ---- */
 OUTSIDE(run_create_runtime_hooks); /* prestart, then createRuntime */
-INSIDE(await_hooks);
 INSIDE(run_create_container_hooks);
 INSIDE(run_start_container_hooks);
 
@@ -146,7 +145,6 @@ int filter_hand_over(struct container *container, struct err *e);
 
 /* ---- create.c ---- */
 OUTSIDE(keep_record); /* in the store: from here on delete --force finds all that there is */
-INSIDE(await_record);
 
 /* ---- gate.c ---- */
 OUTSIDE(open_gate);

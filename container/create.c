@@ -179,13 +179,6 @@ OUTSIDE(keep_record)
 	return save_record(container, e);
 }
 
-INSIDE(await_record)
-{
-	(void)in;
-	(void)e;
-	return 0;
-}
-
 int pid_file_write(const char *path, pid_t pid, struct err *e)
 {
 	char temporary[PATH_MAX], text[16];

@@ -10,7 +10,7 @@
  *    stand still for as long as it is there.
  *  - What it can't join, sharing our memory (time) or being outside of the group (cgroup), the inside
  *    joins itself.
- *  - What is new and nobody outside needs is made inside, by the root of the new user namespace, whom
+ *  - What is new, and need not be cloned into, is made inside, by the root of the new user namespace, whom
  *    the kernel makes the owner of an IPC namespace's message queues, and while we go on.
  *  - In a new user namespace our files in /proc belong to us until we change user. From then on, and
  *    without one from the beginning, nobody who shares a namespace with us can read or trace us
@@ -255,20 +255,8 @@ static int send_ahead(struct forerunner *ahead, struct err *e)
 	return r;
 }
 
-/*
- * Those that hooks and network devices outside are for must be there when we go on, and so must what
- * has to be cloned into.
- */
-static unsigned flags_at_clone(const struct container *container, unsigned flags)
-{
-	const struct oci_config *config = container->config;
-
-	if (config->hooks.prestart.count || config->hooks.create_runtime.count ||
-	    config->linux_part->net_devices.count)
-		return flags & (unsigned)(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET |
-		                          CLONE_NEWNS | CLONE_NEWUTS);
-	return flags & (unsigned)(CLONE_NEWUSER | CLONE_NEWPID);
-}
+/* The others are made inside, see above. */
+enum { AT_CLONE = CLONE_NEWUSER | CLONE_NEWPID };
 
 static int open_channel(struct container *container, struct err *e)
 {
@@ -286,7 +274,7 @@ static int clone_it(struct container *container, struct err *e)
 	unsigned fresh = new_flags(container), joined = joined_flags(container);
 	struct forerunner ahead = {
 		.container = container,
-		.args = {.flags = CLONE_PIDFD | flags_at_clone(container, fresh),
+		.args = {.flags = CLONE_PIDFD | (fresh & (unsigned)AT_CLONE),
 	                 .pidfd = (uintptr_t)&container->pidfd,
 	                 .exit_signal = SIGCHLD},
 	};
@@ -343,7 +331,7 @@ INSIDE(new_namespaces)
 {
 	unsigned flags = new_flags(in->container);
 
-	flags &= ~(flags_at_clone(in->container, flags) | CLONE_NEWCGROUP | CLONE_NEWTIME);
+	flags &= ~(unsigned)(AT_CLONE | CLONE_NEWCGROUP | CLONE_NEWTIME);
 	if (flags && unshare((int)flags))
 		return refused("making the container's namespaces", e);
 	return 0;

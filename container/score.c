@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The score of a container and its two players: what runtime/score.c is for a sandbox of ours. Both
- * sides walk the same table. Where a row has both halves, the inside waits for the outside's GO; else
- * neither waits. `exec` plays the rows that are marked so, `create` ends at the gate, `run` has none.
+ * sides walk the same table. Where a row has both halves, the inside waits for the outside's GO, and
+ * where they meet, the outside for the inside before its own half; else neither waits. `exec` plays the rows that are marked so, `create` ends at the gate, `run` has none.
  *
  * There are two tables and two players because little of them is common: a sandbox is watched by who
  * built it until its end, a container is left alone at its gate and meets another runtime there.
@@ -45,6 +45,11 @@ static bool wants_keyring(const struct container *container)
 	return !container->options->no_new_keyring;
 }
 
+static bool wants_net_devices(const struct container *container)
+{
+	return starts_new(container) && container->config->linux_part->net_devices.count > 0;
+}
+
 static bool wants_runtime_hooks(const struct container *container)
 {
 	const struct oci_hooks *hooks = &container->config->hooks;
@@ -68,6 +73,20 @@ static bool wants_cgroup_namespace(const struct container *container)
 	return starts_new(container) && has_new_namespace(container->config, CLONE_NEWCGROUP);
 }
 
+/* What there is to wait for is waited for in play_inside_row. */
+static INSIDE(await_outside)
+{
+	(void)in;
+	(void)e;
+	return 0;
+}
+
+/* Nor here, but at a row with this half the outside waits as well, and finds all that comes before. */
+static INSIDE(meet_outside)
+{
+	return await_outside(in, e);
+}
+
 struct container_step {
 	const char *name;
 	int (*outside)(struct container *container, struct err *e);
@@ -82,6 +101,7 @@ static const struct container_step score[] = {
 	{ "mount sources",          open_sources,             NULL,                       starts_new   },
 	{ "seccomp",                compile_filter,           NULL,                       NULL         },
 	{ "cgroup",                 make_group,               NULL,                       NULL         },
+	{ "record of the cgroup",   keep_record,              NULL,                       starts_new   },
 	/* before anybody is in the group: v1 sets no limit below what is used already */
 	{ "resources",              set_resources,            NULL,                       starts_new   },
 	{ "console socket",         open_console_socket,      NULL,                       wants_terminal },
@@ -97,17 +117,17 @@ static const struct container_step score[] = {
 	{ "session",                NULL,                     new_session,                NULL         },
 	{ "keyring",                NULL,                     session_keyring,            wants_keyring },
 	{ "cgroup namespace",       NULL,                     own_cgroup_namespace,       wants_cgroup_namespace },
-	{ "network devices",        move_net_devices,         NULL,                       starts_new   },
+	{ "network devices",        move_net_devices,         meet_outside,               wants_net_devices },
 	{ "intelRdt",               join_rdt,                 NULL,                       starts_new   },
-	{ "createRuntime hooks",    run_create_runtime_hooks, await_hooks,                wants_runtime_hooks },
 	{ "loopback",               NULL,                     raise_loopback,             starts_new   },
 	{ "names",                  NULL,                     set_names,                  starts_new   },
 	{ "propagation",            NULL,                     set_propagation,            starts_new   },
 	{ "root",                   NULL,                     attach_root,                starts_new   },
 	{ "mounts",                 NULL,                     attach_mounts,              starts_new   },
 	{ "devices",                NULL,                     make_devices,               starts_new   },
+	{ "createRuntime hooks",    run_create_runtime_hooks, meet_outside,               wants_runtime_hooks },
 	/* before the container's own can run: its hooks, and what `run` executes */
-	{ "record",                 keep_record,              await_record,               starts_new   },
+	{ "record",                 keep_record,              await_outside,              starts_new   },
 	{ "createContainer hooks",  NULL,                     run_create_container_hooks, starts_new   },
 	{ "pivot",                  NULL,                     pivot,                      starts_new   },
 	{ "terminal",               NULL,                     open_console,               wants_terminal },
@@ -141,6 +161,11 @@ static const struct container_step score[] = {
 /* clang-format on */
 
 enum { ROWS = sizeof score / sizeof *score - 1 };
+
+static bool meets(int row)
+{
+	return score[row].inside == meet_outside;
+}
 
 static bool wanted(int row, const struct container *container)
 {
@@ -224,8 +249,13 @@ int score_play(struct container *container, int *fault, struct err *e)
 {
 	*fault = FAULT_OURS;
 	for (int row = 0; row < ROWS; row++) {
-		if (score[row].outside && wanted(row, container) &&
-		    play_outside_row(container, row, e) < 0)
+		int ignored = -1;
+
+		if (!score[row].outside || !wanted(row, container))
+			continue;
+		if (meets(row))
+			TRY(await(container->channelfd, CHANNEL_AT, &ignored, fault, e));
+		if (play_outside_row(container, row, e) < 0)
 			return first_cause(container, fault, e);
 	}
 	return await(container->channelfd, container->comes_later ? CHANNEL_AT : CHANNEL_READY,
@@ -276,9 +306,11 @@ static int leave_outside(struct inside *in, struct err *e)
 
 static int play_inside_row(struct inside *in, int row, struct err *e)
 {
-	struct channel_message message;
+	struct channel_message message, at = {.kind = CHANNEL_AT, .row = row};
 	int fd = -1;
 
+	if (meets(row))
+		TRY(channel_send(in->channelfd, &at, -1, e));
 	if (score[row].outside && (channel_receive(in->channelfd, &message, &fd, e) != 1 ||
 	                           message.kind != CHANNEL_GO || message.row != row))
 		give_up();

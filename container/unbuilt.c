@@ -67,26 +67,6 @@ TODO int protect_root(struct inside *in, struct err *e)
 	return 0;
 }
 
-TODO int run_create_runtime_hooks(struct container *container, struct err *e)
-{
-	return 0;
-}
-
-TODO int await_hooks(struct inside *in, struct err *e)
-{
-	return 0;
-}
-
-TODO int run_create_container_hooks(struct inside *in, struct err *e)
-{
-	return 0;
-}
-
-TODO int run_start_container_hooks(struct inside *in, struct err *e)
-{
-	return 0;
-}
-
 TODO int open_console_socket(struct container *container, struct err *e)
 {
 	return 0;
@@ -334,8 +314,4 @@ TODO int seccomp_profile_filter_install(const struct seccomp_profile_filter *fil
                                         int *listenerfd, struct err *e)
 {
 	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO void run_poststop_hooks(const struct oci_config *config, const char *id, const char *bundle)
-{
 }
