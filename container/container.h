@@ -82,6 +82,7 @@ INSIDE(join_group);     /* the v1 hierarchies; CLONE_INTO_CGROUP has done the v2
 
 /* ---- mounts.c, mount_*.c, root.c, devices.c, paths.c ---- */
 OUTSIDE(open_sources);   /* root.path, the sources of bind mounts, idmaps: all before the clone */
+OUTSIDE(close_sources);  /* which are the inside's now */
 INSIDE(set_propagation); /* of the present "/", before anything is mounted */
 INSIDE(attach_root);     /* in->rootfd */
 INSIDE(attach_mounts); /* config.mounts, in order; targets beneath in->rootfd, made where they lack */

@@ -98,15 +98,17 @@ struct container_step {
 static const struct container_step score[] = {
 	/* name                     outside                   inside                      only when    */
 	{ "namespaces",             open_namespaces,          NULL,                       NULL         },
-	{ "mount sources",          open_sources,             NULL,                       starts_new   },
 	{ "seccomp",                compile_filter,           NULL,                       NULL         },
 	{ "cgroup",                 make_group,               NULL,                       NULL         },
 	{ "record of the cgroup",   keep_record,              NULL,                       starts_new   },
 	/* before anybody is in the group: v1 sets no limit below what is used already */
 	{ "resources",              set_resources,            NULL,                       starts_new   },
+	/* the group is one of them */
+	{ "mount sources",          open_sources,             NULL,                       starts_new   },
 	{ "console socket",         open_console_socket,      NULL,                       wants_terminal },
 	{ "gate",                   open_gate,                NULL,                       comes_later  },
 	{ "clone",                  clone_inside,             NULL,                       NULL         },
+	{ "mount sources",          close_sources,            NULL,                       starts_new   },
 	{ "namespaces",             NULL,                     join_namespaces,            NULL         },
 	/* while our files in /proc are ours: see namespaces.c */
 	{ "time offsets",           NULL,                     own_time_namespace,         wants_time_namespace },

@@ -22,51 +22,6 @@ TODO int join_group(struct inside *in, struct err *e)
 	return 0;
 }
 
-TODO int open_sources(struct container *container, struct err *e)
-{
-	return 0;
-}
-
-TODO int set_propagation(struct inside *in, struct err *e)
-{
-	return 0;
-}
-
-TODO int attach_root(struct inside *in, struct err *e)
-{
-	return 0;
-}
-
-TODO int attach_mounts(struct inside *in, struct err *e)
-{
-	return 0;
-}
-
-TODO int make_devices(struct inside *in, struct err *e)
-{
-	return 0;
-}
-
-TODO int pivot(struct inside *in, struct err *e)
-{
-	return 0;
-}
-
-TODO int mask_paths(struct inside *in, struct err *e)
-{
-	return 0;
-}
-
-TODO int protect_paths(struct inside *in, struct err *e)
-{
-	return 0;
-}
-
-TODO int protect_root(struct inside *in, struct err *e)
-{
-	return 0;
-}
-
 TODO int open_console_socket(struct container *container, struct err *e)
 {
 	return 0;
@@ -183,11 +138,6 @@ TODO int install_filter_late(struct inside *in, struct err *e)
 }
 
 TODO int filter_hand_over(struct container *container, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int target_open(int rootfd, const char *path, bool as_file, struct err *e)
 {
 	return err_set(e, ENOSYS, "not there yet");
 }
