@@ -71,8 +71,11 @@ cgroup_view() {
 oci() {
 	local wrap=()
 	if [ -d /sys/fs/cgroup/unified ] && [ "$(cgroup_view)" = v1 ]; then
+		# what a test made shared is so in there as well
 		# shellcheck disable=SC2016 # the inner shell expands it
-		wrap=(unshare -m --propagation private sh -c 'umount /sys/fs/cgroup/unified; exec "$@"' sh)
+		wrap=(unshare -m --propagation private sh -c 'umount /sys/fs/cgroup/unified
+			[ -z "$0" ] || mount --make-shared "$0"
+			exec "$@"' "${shared_source-}")
 	fi
 	timeout --foreground -k 5 "${OCI_TIMEOUT:-20}" "${wrap[@]}" "$runtime" --root "$store" "$@" 3>&- 4>&-
 }
@@ -122,14 +125,17 @@ oci_delete() {
 # The root filesystem of every bundle is of hard links to this one, which is made once in a run of bats. Its programs are
 # busybox's; its /ready and /wait are FIFOs, see below.
 common_root() {
-	local tree=$BATS_RUN_TMPDIR/rootfs part
+	local tree=$BATS_RUN_TMPDIR/rootfs part link
 	if ! [ -d "$tree" ]; then
 		part=$(mktemp -d "$BATS_RUN_TMPDIR/rootfs.XXXXXX")
 		chmod 0755 "$part"
 		mkdir -p "$part"/{bin,dev,etc,home,mnt,proc,root,run,sys,usr,var}
 		mkdir -m 1777 "$part/tmp"
 		cp /bin/busybox "$part/bin/busybox"
-		ln -s busybox "$part/bin/sh"
+		# the shell has all of them by itself, while there is a /proc
+		for link in sh true cat env id ls mkdir mknod mount pwd readlink sleep stty; do
+			ln -s busybox "$part/bin/$link"
+		done
 		ln -s bin "$part/sbin"
 		printf 'root:x:0:0::/root:/bin/sh\nuser:x:1000:1000::/home:/bin/sh\n' >"$part/etc/passwd"
 		printf 'root:x:0:\nuser:x:1000:\n' >"$part/etc/group"
@@ -250,11 +256,12 @@ script() {
 	program sh -c "$1"
 }
 
-# script_runs TEXT [OPTION...]: runs the container with it, and puts what it printed into $output
+# script_runs TEXT [OPTION...]: runs the container with it, and puts what it printed into $output, and what the runtime
+# and it said besides into $stderr
 script_runs() {
 	script "$1"
 	shift
-	run oci_run "$@"
+	run --separate-stderr oci_run "$@"
 	[ "$status" -eq 0 ] || show
 }
 
@@ -266,6 +273,29 @@ use_user_namespace() {
 		| .linux.uidMappings = $map | .linux.gidMappings = $map'
 	chmod 0755 "$here" "$bundle"
 	chown -R 100000:100000 "$rootfs"
+}
+
+# shared_directory PATH: makes it, as a mount that is shared
+shared_directory() {
+	shared_source=$1
+	mkdir "$1"
+	mount --bind "$1" "$1"
+	mount --make-private "$1"
+	mount --make-shared "$1"
+}
+
+# hook KIND SCRIPT: adds a hook that runs it, with the state in $state. Those of startContainer are files of the
+# container, as /hook.N.
+hook() {
+	local path
+	hooks=$((${hooks:-0} + 1))
+	path=$here/hook.$hooks
+	[ "$1" != startContainer ] || path=$rootfs/hook.$hooks
+	# shellcheck disable=SC2016 # the hook's
+	printf '#!/bin/sh\nstate=$(cat)\n%s\n' "$2" >"$path"
+	chmod 0755 "$path"
+	# shellcheck disable=SC2016 # jq's
+	edit '.hooks[$kind] += [{"path": $path}]' --arg kind "$1" --arg path "${path#"$rootfs"}"
 }
 
 # ---- meeting the container ----
@@ -288,6 +318,21 @@ heard() {
 # tell [STATUS]: lets it go
 tell() {
 	timeout 10 sh -c 'echo "$1" >"$2"' sh "${1-}" "$rootfs/wait"
+}
+
+# on_a_terminal: creates and starts the container with a terminal; $output is what it wrote there, without returns
+on_a_terminal() {
+	mkfifo "$here/listening"
+	"$root/tests/oci/console" "$here/console" >"$here/screen" 2>"$here/listening" 3>&- &
+	local listener=$! line
+	read -r -t 10 line <>"$here/listening"
+	oci_create --console-socket "$here/console" || {
+		kill "$listener"
+		return 1
+	}
+	oci_start
+	wait "$listener"
+	output=$(tr -d '\r' <"$here/screen")
 }
 
 # The pid of the container's first process, as the host sees it.
@@ -333,7 +378,7 @@ group_dir() {
 
 # What `run` saw, and fails.
 show() {
-	echo "status ${status-}: ${output-}"
+	echo "status ${status-}: ${output-}${stderr:+ ($stderr)}"
 	return 1
 }
 
@@ -345,6 +390,28 @@ refused() {
 	for text; do
 		[[ $output == *"$text"* ]] || show || return
 	done
+}
+
+# refuses JQ-FILTER [KEY...]: with this in its configuration, no container is made. Our own message names each KEY;
+# other runtimes have words of their own.
+refuses() {
+	edit "$1"
+	shift
+	run oci_create
+	if runtime_is agentdock-runtime; then refused "$@"; else refused; fi
+	run oci_state
+	refused
+}
+
+# never_runs JQ-FILTER: with neither create nor start does the program run, which says so in /ran
+never_runs() {
+	edit "$1"
+	run oci_create
+	if [ "$status" -eq 0 ]; then
+		run oci_start
+		refused
+	fi
+	[ ! -e "$rootfs/ran" ]
 }
 
 # says TEXT: `run` saw success, and exactly this
