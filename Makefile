@@ -46,7 +46,7 @@ layer_src  = $(filter-out $(MAINS),$(wildcard $(1)/*.c) $(wildcard $(1)/*.S))
 LIB_SRC   := $(foreach l,$(LAYERS),$(call layer_src,$(l)))
 CLI_SRC   := $(wildcard cli/*.c)
 # verbs/launch.c is the entry of the program, before libc is there; a sanitizer can't do without libc
-OCI_SRC   := $(filter-out $(if $(SANITIZE),verbs/launch.c),$(wildcard verbs/*.c container/*.c))
+OCI_SRC   := $(filter-out $(if $(SANITIZE),verbs/launch.c),$(wildcard verbs/*.[cS] container/*.c))
 ARC_SRC   := $(wildcard archive/*.c)
 UNIT_SRC  := $(wildcard tests/unit/*.c)
 obj        = $(patsubst %,$(BUILD)/obj/%.o,$(1))
@@ -91,6 +91,7 @@ $(BUILD)/obj/seccomp/default.c.o: $(BUILD)/gen/seccomp_default.inc
 $(BUILD)/agentdock: $(call obj,$(CLI_SRC)) $(LIB)
 	$(call say,LINK)
 	$(Q)$(CC) $(LINK) -o $@ $^ -lseccomp -lcap -ljson-c -lnettle
+$(BUILD)/obj/verbs/spec_text.S.o: verbs/spec.json
 $(BUILD)/obj/verbs/launch.c.o: CFLAGS += -ffreestanding -fno-stack-protector -U_FORTIFY_SOURCE
 $(BUILD)/agentdock-runtime: $(call obj,$(OCI_SRC)) $(LIB)
 	$(call say,LINK)
