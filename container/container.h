@@ -43,6 +43,7 @@ struct container {
 	int rootfd; /* exec: none. A detached tree of root.path, not yet anywhere (OPEN_TREE_CLONE) */
 	int gatefd; /* the listening socket of the store's "start", held by the inside */
 	int consolefd; /* connected to --console-socket, or the other end of our own; the master goes there */
+	int terminalfd; /* where the master comes, when it goes to nobody else */
 	int channelfd, inside_channelfd;
 	int hostprocfd; /* in->hostprocfd; opened outside: later "/" may be the container's */
 	int nsfds
@@ -114,6 +115,10 @@ int run_poststart_hooks(const struct container *container, struct err *e);
 OUTSIDE(open_console_socket);
 INSIDE(new_session);
 INSIDE(open_console); /* in the container's own /dev/pts; becomes 0, 1, 2 and the controlling terminal */
+
+struct winsize;
+void terminal_own_size(struct winsize *size);      /* of the caller's, or 80 x 24 */
+int terminal_receive(int socketfd, struct err *e); /* the master, from container->terminalfd */
 
 /* ---- host_settings.c: what is of the container's namespaces or of its first process ---- */
 OUTSIDE(move_net_devices);

@@ -35,6 +35,7 @@ void container_init(struct container *container, const struct lifecycle_options 
 		.rootfd = -1,
 		.gatefd = -1,
 		.consolefd = -1,
+		.terminalfd = -1,
 		.channelfd = -1,
 		.inside_channelfd = -1,
 		.hostprocfd = -1,
@@ -53,11 +54,10 @@ void container_init(struct container *container, const struct lifecycle_options 
 void container_release(struct container *container)
 {
 	int *fds[] = {
-		&container->rootfd,           &container->gatefd,
-		&container->consolefd,        &container->channelfd,
-		&container->inside_channelfd, &container->hostprocfd,
-		&container->targetfd,         &container->pidfd,
-		&container->procfd,           &container->listenerfd,
+		&container->rootfd,     &container->gatefd,     &container->consolefd,
+		&container->terminalfd, &container->channelfd,  &container->inside_channelfd,
+		&container->hostprocfd, &container->targetfd,   &container->pidfd,
+		&container->procfd,     &container->listenerfd,
 	};
 
 	for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)

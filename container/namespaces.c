@@ -317,6 +317,7 @@ OUTSIDE(clone_inside)
 	TRY(clone_it(container, e));
 	close_fd(&container->inside_channelfd);
 	close_fd(&container->gatefd);
+	close_fd(&container->consolefd);
 	if (container->joins_later)
 		TRY(group_move(&container->group, container->pid, e));
 	snprintf(pid, sizeof pid, "%d", container->pid);

@@ -1,88 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run: create and start in one, without a gate; and what `exec` shares: to wait, and pass signals on. */
-#include <errno.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdint.h>
-#include <sys/pidfd.h>
-#include <sys/signalfd.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
+/* run: create and start in one, without a gate; and unless it is detached, delete. */
 #include "base/process.h"
-#include "base/scoped.h"
 #include "container/container.h"
 #include "container/foreground.h"
-#include "runtime/channel.h"
-
-/* A fault of ours or of the host's, too: 125 is nobody else's code. */
-int status_of_fault(int fault)
-{
-	return fault == FAULT_NOT_FOUND ? 127 : fault == FAULT_CANT_EXECUTE ? 126 : 125;
-}
-
-/* ---- signals ---- */
-
-/* Those that stop us or say that we are wrong are ours; that a child ended is told by its pidfd. */
-static const int own_signals[] = {SIGSEGV, SIGBUS,  SIGILL,  SIGFPE,  SIGTRAP, SIGABRT, SIGSYS,
-                                  SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT, SIGCHLD, SIGPIPE, SIGURG};
-
-int signals_take(struct err *e)
-{
-	sigset_t set;
-	int fd;
-
-	sigfillset(&set);
-	for (size_t i = 0; i < sizeof own_signals / sizeof *own_signals; i++)
-		sigdelset(&set, own_signals[i]);
-	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (fd < 0 || sigprocmask(SIG_BLOCK, &set, NULL))
-		return err_sys(e, "taking signals");
-	return fd;
-}
-
-void signals_give_back(int *signalfd)
-{
-	sigset_t none;
-
-	if (*signalfd < 0)
-		return;
-	close_fd(signalfd);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-static void pass_on(int signalfd, int pidfd)
-{
-	struct signalfd_siginfo info;
-
-	while (read(signalfd, &info, sizeof info) == sizeof info)
-		if (info.ssi_signo != SIGWINCH)
-			pidfd_send_signal(pidfd, (int)info.ssi_signo, NULL, 0);
-}
-
-int foreground_wait(struct container *container, int signalfd, int *status, struct err *e)
-{
-	struct pollfd fds[] = {{.fd = container->pidfd, .events = POLLIN},
-	                       {.fd = signalfd, .events = POLLIN}};
-	int ended;
-
-	while (!fds[0].revents) {
-		if (poll(fds, 2, -1) < 0 && errno != EINTR)
-			return err_sys(e, "waiting for the container");
-		if (fds[1].revents)
-			pass_on(signalfd, container->pidfd);
-	}
-	TRY(process_wait(container->pidfd, &ended, e));
-	container->pid = -1;
-	*status = WIFSIGNALED(ended) ? 128 + WTERMSIG(ended) : WEXITSTATUS(ended);
-	return 0;
-}
-
-/* ---- run ---- */
 
 /* After it runs. */
-static int attend(struct container *container, int signalfd, int *status, struct err *e)
+static int attend(struct container *container, struct foreground *foreground, int *status,
+                  struct err *e)
 {
 	const struct lifecycle_options *options = container->options;
 
@@ -92,10 +16,11 @@ static int attend(struct container *container, int signalfd, int *status, struct
 	if (options->detach)
 		return 0;
 	store_release(container->entry); /* others may change it now */
-	return foreground_wait(container, signalfd, status, e);
+	return foreground_wait(foreground, container, status, e);
 }
 
-static int run(struct container *container, int signalfd, int *status, struct err *e)
+static int run(struct container *container, struct foreground *foreground, int *status,
+               struct err *e)
 {
 	const struct lifecycle_options *options = container->options;
 	struct err ignored;
@@ -107,7 +32,7 @@ static int run(struct container *container, int signalfd, int *status, struct er
 		return r;
 	}
 	*status = 0;
-	r = attend(container, signalfd, status, e);
+	r = attend(container, foreground, status, e);
 	process_end(r < 0 ? &container->pid : &(pid_t){-1}, true);
 	store_release(container->entry);
 	if (r < 0 || (!options->detach && !options->keep)) {
@@ -121,13 +46,14 @@ int container_run(const struct lifecycle_options *options, int *status, struct e
 {
 	struct store_entry entry = {.fd = -1};
 	struct container container;
-	int signalfd = options->detach ? -1 : signals_take(e), r;
+	struct foreground foreground = {.signalfd = -1};
+	int r;
 
 	if (!options->detach)
-		TRY(signalfd);
+		TRY(foreground_begin(&foreground, e));
 	container_init(&container, options, &entry);
-	r = run(&container, signalfd, status, e);
-	signals_give_back(&signalfd);
+	r = run(&container, &foreground, status, e);
+	foreground_end(&foreground);
 	container_release(&container);
 	return r;
 }

@@ -22,15 +22,7 @@ TODO int join_group(struct inside *in, struct err *e)
 	return 0;
 }
 
-TODO int open_console_socket(struct container *container, struct err *e)
-{
-	return 0;
-}
 
-TODO int open_console(struct inside *in, struct err *e)
-{
-	return 0;
-}
 
 TODO int move_net_devices(struct container *container, struct err *e)
 {
