@@ -50,7 +50,8 @@ struct container {
 		[NAMESPACES]; /* of namespaces that are joined by path, in the order of namespaces.c */
 	int targetfd;         /* exec: a pidfd of the container's first process */
 	bool joins_later;     /* the group, after the clone: see clone_inside */
-	const char *rootfs; /* root.path, absolute */
+	const char *rootfs;            /* root.path, absolute */
+	char *own_bundle, *own_rootfs; /* where no record has them yet */
 
 	pid_t pid; /* in our pid namespace */
 	int pidfd, procfd;
@@ -102,6 +103,9 @@ INSIDE(own_time_namespace);
 INSIDE(become_root);    /* of the user namespace */
 INSIDE(new_namespaces); /* those that the clone has not made */
 INSIDE(own_cgroup_namespace);
+
+/* ---- exec.c ---- */
+OUTSIDE(refuse_paused);
 
 /* ---- hooks.c ---- */
 OUTSIDE(run_create_runtime_hooks); /* prestart, then createRuntime */
@@ -200,6 +204,9 @@ void container_undo(struct container *container);
 
 /* What is left to do outside when the program runs; it is ended where that fails. */
 int container_started(struct container *container, struct err *e);
+
+/* Are the descriptors that the caller wants to be preserved open? */
+int preserved_check(const struct lifecycle_options *options, struct err *e);
 
 int pid_file_write(const char *path, pid_t pid, struct err *e);
 

@@ -65,9 +65,8 @@ void container_release(struct container *container)
 	for (int i = 0; i < NAMESPACES; i++)
 		close_fd(&container->nsfds[i]);
 	group_release(&container->group);
-	free((char *)(uintptr_t)container->bundle);
-	free((char *)(uintptr_t)container->rootfs);
-	container->bundle = container->rootfs = NULL;
+	free(container->own_bundle);
+	free(container->own_rootfs);
 }
 
 /* ---- the bundle ---- */
@@ -110,15 +109,15 @@ static int open_bundle(struct container *container, struct err *e)
 {
 	const char *given = container->options->bundle ? container->options->bundle : ".";
 	scoped_fd bundlefd = file_open(AT_FDCWD, given, O_PATH | O_DIRECTORY, 0, e);
-	char *path = NULL;
 
 	if (bundlefd < 0)
 		return err_in(e, "the bundle");
-	TRY(absolute(bundlefd, ".", "the bundle", &path, e));
-	container->bundle = path;
+	TRY(absolute(bundlefd, ".", "the bundle", &container->own_bundle, e));
+	container->bundle = container->own_bundle;
 	TRY(read_config(container, bundlefd, e));
-	TRY(absolute(bundlefd, container->config->root->path, "root.path", &path, e));
-	container->rootfs = path;
+	TRY(absolute(bundlefd, container->config->root->path, "root.path", &container->own_rootfs,
+	             e));
+	container->rootfs = container->own_rootfs;
 	if (!container->process)
 		return err_set(e, EINVAL,
 		               "config.json: process: is missing, and must be there "
@@ -127,7 +126,7 @@ static int open_bundle(struct container *container, struct err *e)
 }
 
 /* What the caller has opened has no close-on-exec, and what we open has. */
-static int check_preserved(const struct lifecycle_options *options, struct err *e)
+int preserved_check(const struct lifecycle_options *options, struct err *e)
 {
 	int count = options->preserve_fds + options->listen_fds;
 
@@ -248,7 +247,7 @@ int container_build(struct container *container, int *fault, struct err *e)
 	bool later = container->comes_later, again = false;
 	int r;
 
-	TRY(check_preserved(options, e));
+	TRY(preserved_check(options, e));
 	r = build_once(container, fault, &again, e);
 	if (!again)
 		return r;

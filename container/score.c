@@ -100,6 +100,7 @@ static const struct container_step score[] = {
 	{ "namespaces",             open_namespaces,          NULL,                       NULL         },
 	{ "seccomp",                compile_filter,           NULL,                       NULL         },
 	{ "cgroup",                 make_group,               NULL,                       NULL         },
+	{ "pause",                  refuse_paused,            NULL,                       joins        },
 	{ "record of the cgroup",   keep_record,              NULL,                       starts_new   },
 	/* before anybody is in the group: v1 sets no limit below what is used already */
 	{ "resources",              set_resources,            NULL,                       starts_new   },

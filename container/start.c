@@ -75,7 +75,6 @@ int container_start(const struct lifecycle_options *options, struct err *e)
 	TRY(store_open(options->root, options->id, true, &entry, e));
 	container_init(&container, options, &entry);
 	r = start(&container, e);
-	container.bundle = container.rootfs = NULL; /* the record's */
 	container_release(&container);
 	store_release(&entry);
 	return r;
