@@ -94,7 +94,7 @@ oci_start() {
 
 # create and start
 oci_up() {
-	oci_create "$@" && oci_start
+	oci_create && oci_start
 }
 
 # Waits for the end of the container's program and gives its exit status.
@@ -317,6 +317,7 @@ heard() {
 
 # tell [STATUS]: lets it go
 tell() {
+	# shellcheck disable=SC2016 # the inner shell expands it
 	timeout 10 sh -c 'echo "$1" >"$2"' sh "${1-}" "$rootfs/wait"
 }
 

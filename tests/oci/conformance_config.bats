@@ -452,7 +452,7 @@ with_nice() (
 }
 
 @test "config:annotations-3 values must be strings" {
-	refuses '.annotations = {"a": 1}' annotations.a
+	refuses '.annotations = {"a": 1}' 'annotations["a"]'
 }
 
 @test "config:annotations-4 values may be empty" {

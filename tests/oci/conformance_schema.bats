@@ -107,11 +107,11 @@ bad() {
 }
 
 @test "schema:bad-linux-netdevice" {
-	bad linux-netdevice linux.netDevices.eth0.name
+	bad linux-netdevice 'linux.netDevices["eth0"].name'
 }
 
 @test "schema:bad-linux-rdma" {
-	bad linux-rdma linux.resources.rdma.mlx5_1.hcaHandles
+	bad linux-rdma 'linux.resources.rdma["mlx5_1"].hcaHandles'
 }
 
 @test "schema:bad-freebsd-vnet-disable" {
