@@ -369,7 +369,7 @@ struct oci_linux {
 	struct oci_map sysctl;
 	const char *cgroups_path;
 	struct oci_resources *resources;
-	int rootfs_propagation; /* MS_PRIVATE, MS_SHARED, MS_SLAVE, MS_UNBINDABLE; 0: none was said */
+	int rootfs_propagation; /* MS_PRIVATE, ..., with MS_REC or not; 0: none was said */
 	struct oci_seccomp *seccomp;
 	struct oci_strings masked_paths, readonly_paths; /* absolute */
 	const char *mount_label;

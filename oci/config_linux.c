@@ -172,11 +172,16 @@ static const struct shape rdt_shape = {rdt_fields, sizeof(struct oci_intel_rdt),
 
 /* ---- linux ---- */
 
+/* The spec has those without "r"; engines write the others, as runc knows them. */
 static const struct shape_word propagations[] = {
 	{"private", MS_PRIVATE},
+	{"rprivate", MS_PRIVATE | MS_REC},
 	{"shared", MS_SHARED},
+	{"rshared", MS_SHARED | MS_REC},
 	{"slave", MS_SLAVE},
+	{"rslave", MS_SLAVE | MS_REC},
 	{"unbindable", MS_UNBINDABLE},
+	{"runbindable", MS_UNBINDABLE | MS_REC},
 	{NULL, 0},
 };
 

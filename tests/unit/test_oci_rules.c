@@ -320,9 +320,13 @@ static const struct words words[] = {
          false,
          propagation,
          {{"private", MS_PRIVATE},
+          {"rprivate", MS_PRIVATE | MS_REC},
           {"shared", MS_SHARED},
+          {"rshared", MS_SHARED | MS_REC},
           {"slave", MS_SLAVE},
-          {"unbindable", MS_UNBINDABLE}}},
+          {"rslave", MS_SLAVE | MS_REC},
+          {"unbindable", MS_UNBINDABLE},
+          {"runbindable", MS_UNBINDABLE | MS_REC}}},
 	/* the others cannot have the errno that stands beside these: see test_seccomp_actions */
 	{"linux.seccomp.syscalls[1].action",
          false,
@@ -408,9 +412,9 @@ static void test_words(void **state)
 	refuses("linux.personality.flags", "['ADDR_NO_RANDOMIZE']",
 	        "linux.personality.flags[0]: \"ADDR_NO_RANDOMIZE\" is none of the values that can "
 	        "be (there are none)");
-	refuses("linux.rootfsPropagation", "'rshared'",
-	        "linux.rootfsPropagation: \"rshared\" is none of the values that can be (private, "
-	        "shared, slave, unbindable)");
+	refuses("linux.rootfsPropagation", "'peer'",
+	        "linux.rootfsPropagation: \"peer\" is none of the values that can be (private, "
+	        "rprivate, shared, rshared, slave, rslave, unbindable, runbindable)");
 }
 
 int main(void)
