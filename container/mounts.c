@@ -230,8 +230,8 @@ static int attach_bind(const struct attachment *attachment, struct err *e)
 	TRY(targetfd);
 	TRY(target_check(targetfd, attachment, prepared->fd, e));
 	if (detached_attach(prepared->fd, targetfd, mount->source, "it", e) < 0) {
-		if (e->code == ENOTDIR)
-			return err_hint(e, "one of them is a directory, the other is not");
+		if (e->code == ENOTDIR || e->code == EINVAL)
+			return err_hint(e, "is one of them a directory, and the other not?");
 		return -e->code;
 	}
 	if (is_root(mount->destination)) {
