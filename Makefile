@@ -130,14 +130,17 @@ demo: image
 
 INTO := $(DESTDIR)$(PREFIX)
 MAN1 := $(wildcard docs/man/*.1)
+MAN8 := $(wildcard docs/man/*.8)
 install: all
-	install -s -D -m 0755 -t $(INTO)/bin $(BUILD)/agentdock
+	install -s -D -m 0755 -t $(INTO)/bin $(BUILD)/agentdock $(BUILD)/agentdock-runtime
 	install -s -D -m 0755 -t $(INTO)/libexec/agentdock $(BUILD)/agentdock-archive $(BUILD)/agentdock-probes
 	install -D -m 0644 -t $(INTO)/share/man/man1 $(MAN1)
+	install -D -m 0644 -t $(INTO)/share/man/man8 $(MAN8)
 	find fixtures/sample-repo -type f ! -path '*/__pycache__/*' ! -path '*/.pytest_cache/*' -print0 | \
 		xargs -0 -I{} install -D -m 0644 {} $(INTO)/libexec/agentdock/{}
 uninstall:
-	rm -f $(INTO)/bin/agentdock $(patsubst docs/man/%,$(INTO)/share/man/man1/%,$(MAN1))
+	rm -f $(INTO)/bin/agentdock $(INTO)/bin/agentdock-runtime \
+		$(patsubst docs/man/%,$(INTO)/share/man/man1/%,$(MAN1)) $(patsubst docs/man/%,$(INTO)/share/man/man8/%,$(MAN8))
 	rm -rf $(INTO)/libexec/agentdock
 
 # ---- proof ----

@@ -217,12 +217,12 @@ static int delete_handled(const struct lifecycle_options *options, struct handle
 	struct err unread;
 	bool has_config;
 
-	if (handle->status == OCI_RUNNING && !force)
+	if (handle->pidfd >= 0 && !force)
 		return err_set(
 			e, EBUSY,
-			"cannot delete container %s that is not stopped: it is running; kill it "
-			"first, or delete it with --force",
-			entry->id);
+			"cannot delete container %s that is not stopped: it is %s; kill it first, "
+			"or delete it with --force",
+			entry->id, handle->status == OCI_CREATED ? "created" : "running");
 	TRY(end(handle, e));
 	has_config = entry->has_record && store_config(entry, &unread) >= 0;
 	if (entry->has_record && !has_config)

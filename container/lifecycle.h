@@ -56,8 +56,8 @@ int container_exec(const struct lifecycle_options *options, const struct oci_pro
 int container_kill(const struct lifecycle_options *options, int signo, bool all, struct err *e);
 
 /*
- * One that waits at its gate is ended and one that runs is EBUSY; FORCE: that is ended as well, and one
- * that is not there is no error. Runs the poststop hooks.
+ * One that is not stopped is EBUSY, as the spec wants it, though crun and runc end what waits at its
+ * gate. FORCE: it is ended first, and one that is not there is no error. Runs the poststop hooks.
  */
 int container_delete(const struct lifecycle_options *options, bool force, struct err *e);
 

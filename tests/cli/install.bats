@@ -13,13 +13,15 @@ setup() {
 @test "install: stripped programs that work, manual pages, the sample repository and nothing else of it" {
 	make -s -C "$root" BUILD="$build" DESTDIR="$into" PREFIX=/usr install
 	[ "$("$into/usr/bin/agentdock" --version)" = "$("$agentdock" --version)" ]
-	for program in bin/agentdock libexec/agentdock/agentdock-archive libexec/agentdock/agentdock-probes; do
+	[ "$("$into/usr/bin/agentdock-runtime" --version)" = "$("$build/agentdock-runtime" --version)" ]
+	for program in bin/agentdock bin/agentdock-runtime libexec/agentdock/agentdock-archive libexec/agentdock/agentdock-probes; do
 		run -0 readelf -S "$into/usr/$program"
 		[[ $output != *.debug_info* && $output != *.symtab* ]]
 		run -1 grep -qaF "$root" "$into/usr/$program"
 	done
 	"$into/usr/bin/agentdock" audit --list | grep -q ^leaked_cwd
 	[ -s "$into/usr/share/man/man1/agentdock.1" ]
+	[ -s "$into/usr/share/man/man8/agentdock-runtime.8" ]
 	[ "$(ls "$into/usr/libexec/agentdock/fixtures")" = sample-repo ]
 	[ -s "$into/usr/libexec/agentdock/fixtures/sample-repo/tests/test_parser.py" ]
 	[ -z "$(find "$into" -name __pycache__ -o -name .pytest_cache)" ]
