@@ -95,7 +95,7 @@ $(BUILD)/obj/verbs/spec_text.S.o: verbs/spec.json
 $(BUILD)/obj/verbs/launch.c.o: CFLAGS += -ffreestanding -fno-stack-protector -U_FORTIFY_SOURCE
 $(BUILD)/agentdock-runtime: $(call obj,$(OCI_SRC)) $(LIB)
 	$(call say,LINK)
-	$(Q)$(CC) $(LINK) $(if $(SANITIZE),,-Wl,-e,launch_start) -o $@ $^ -lseccomp -lcap -ljson-c -lnettle
+	$(Q)$(CC) $(LINK) $(if $(SANITIZE),,-Wl,-e,launch_start) -o $@ $^ -lseccomp -lcap -ljson-c -lnettle -lm
 $(BUILD)/agentdock-archive: $(call obj,$(ARC_SRC)) $(LIB)
 	$(call say,LINK)
 	$(Q)$(CC) $(LINK) -o $@ $^ -lseccomp -lcap -ljson-c -lnettle $(ARCHIVE_LIBS)

@@ -27,13 +27,18 @@ enum { GROUP_HIERARCHIES_MAX = 16 };
 struct group {
 	int v2fd; /* the directory in the v2 tree, for CLONE_INTO_CGROUP; -1: there is no v2 tree */
 	struct group_hierarchy {
-		int fd, tasksfd; /* tasksfd: v1 cgroup.procs, for group_join, opened when made */
+		int fd;      /* of the directory; v2fd is the v2 tree's, not a second one */
+		int tasksfd; /* of v1, for group_join: "tasks", opened when made; else -1 */
 		char controllers[64]; /* of v1: "cpu,cpuacct", "name=systemd"; empty is v2 */
-		char path[4096];      /* below the mount */
+		char *place;          /* the directory, absolute; on the heap */
+		const char *path;     /* the end of PLACE: below the mount, no leading "/" */
 	} hierarchies[GROUP_HIERARCHIES_MAX];
-	int count;
+	int count; /* 0: a user without privilege or delegation has none, and no limits */
 	enum group_manager manager;
 	char *unit; /* of GROUP_SYSTEMD: the scope */
+	/* A scope has to have a process: one of ours is in it till group_release, by when the
+	 * container's own is. 0: none. */
+	pid_t placeholder;
 };
 
 void group_init(struct group *group);
@@ -41,20 +46,27 @@ void group_release(struct group *group); /* closes; removes nothing */
 
 /*
  * Makes the group. PATH is linux.cgroupsPath or NULL: absolute is below the root of the hierarchies,
- * relative below our own group, NULL is "agentdock/ID"; for GROUP_SYSTEMD "slice:prefix:name". One that
- * is there and has processes or is frozen is EBUSY. PID is who systemd is to put there (0: nobody yet).
+ * relative below our own group, NULL or "" is "/agentdock/ID"; for GROUP_SYSTEMD "slice:prefix:name",
+ * of which each part may be empty. One that is there and has processes or is frozen is EBUSY. On failure
+ * nothing of it is left.
  */
 int group_make(struct group *group, enum group_manager manager, const char *path, const char *id,
-               pid_t pid, struct err *e);
+               struct err *e);
 
 /* What group_open takes, for the store. The caller frees. */
 int group_save(const struct group *group, char **text, struct err *e);
 int group_open(struct group *group, const char *saved, struct err *e);
 
-/* A group BELOW the container's, for exec --cgroup; it replaces GROUP. */
+/* A group BELOW the container's, for exec --cgroup; it replaces GROUP. Hierarchies that lack it keep
+ * the container's own; ENOENT: all lack it. */
 int group_descend(struct group *group, const char *below, struct err *e);
 
-/* Puts the calling process into the v1 hierarchies; group_move puts PID into all. */
+/*
+ * group_join puts the calling process, which has one thread, into the v1 hierarchies, by descriptors
+ * that group_make has opened, and group_prepare_join of an opened group opens; CLONE_INTO_CGROUP with
+ * v2fd has done the v2 tree. group_move puts PID into all.
+ */
+int group_prepare_join(struct group *group, struct err *e);
 int group_join(const struct group *group, struct err *e);
 int group_move(const struct group *group, pid_t pid, struct err *e);
 
@@ -75,7 +87,8 @@ int group_processes(const struct group *group, pid_t **pids, size_t *count, stru
 int group_wait_empty(const struct group *group, int timeout_ms, struct err *e);
 int group_remove(struct group *group, struct err *e); /* sub-groups first; gone is no error */
 
-/* What `events` prints. Numbers that the kernel does not tell are 0. */
+/* What `events` prints. Numbers that the kernel does not tell are 0; UINT64_MAX is no limit. Swap is
+ * without memory, on v1 too. */
 struct group_stats {
 	struct {
 		uint64_t usage_ns, user_ns, system_ns, periods, throttled_periods, throttled_ns;

@@ -7,21 +7,6 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #define TODO __attribute__((weak))
 
-TODO int make_group(struct container *container, struct err *e)
-{
-	return 0;
-}
-
-TODO int set_resources(struct container *container, struct err *e)
-{
-	return 0;
-}
-
-TODO int join_group(struct inside *in, struct err *e)
-{
-	return 0;
-}
-
 TODO int move_net_devices(struct container *container, struct err *e)
 {
 	return 0;
@@ -128,108 +113,6 @@ TODO int install_filter_late(struct inside *in, struct err *e)
 }
 
 TODO int filter_hand_over(struct container *container, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO void group_init(struct group *group)
-{
-	group->v2fd = -1;
-}
-
-TODO void group_release(struct group *group)
-{
-}
-
-TODO int group_make(struct group *group, enum group_manager manager, const char *path,
-                    const char *id, pid_t pid, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int group_save(const struct group *group, char **text, struct err *e)
-{
-	*text = strdup("");
-	return 0;
-}
-
-TODO int group_open(struct group *group, const char *saved, struct err *e)
-{
-	return 0;
-}
-
-TODO int group_descend(struct group *group, const char *below, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int group_join(const struct group *group, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int group_move(const struct group *group, pid_t pid, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int group_set(const struct group *group, const struct oci_resources *resources, bool update,
-                   struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int group_set_devices(const struct group *group, const struct oci_resources *resources,
-                           struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int group_freeze(const struct group *group, bool frozen, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int group_is_frozen(const struct group *group, bool *frozen, struct err *e)
-{
-	return 0;
-}
-
-TODO int group_signal(const struct group *group, int signo, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int group_kill(const struct group *group, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int group_processes(const struct group *group, pid_t **pids, size_t *count, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int group_wait_empty(const struct group *group, int timeout_ms, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int group_remove(struct group *group, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int group_stats(const struct group *group, struct group_stats *stats, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO void group_stats_release(struct group_stats *stats)
-{
-}
-
-TODO int group_oom_watch(const struct group *group, struct err *e)
 {
 	return err_set(e, ENOSYS, "not there yet");
 }

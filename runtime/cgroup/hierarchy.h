@@ -34,6 +34,11 @@ bool control_has_word(const char *text, const char *word);
  * that is gone is -ENODEV. */
 int control_await(int groupfd, const char *key, uint64_t value, int timeout_ms);
 
+/* ---- limits.c ---- */
+
+/* 1: there is swap space; 0: there is none. */
+int host_has_swap(struct err *e);
+
 /* ---- groups.c: directories of one hierarchy ---- */
 
 /* Makes MOUNT/PATH and the groups above it that it lacks; a group PATH that is there is EEXIST.

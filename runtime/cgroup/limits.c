@@ -84,16 +84,29 @@ static bool as_asked(const struct limit_row *row, const char *asked, char *got)
 	       control_number(got, NULL, &have) && have == want - want % page;
 }
 
-/* Without swap in the host there is nothing that memory.swap.max could forbid. */
-static int host_has_no_swap(const struct cgroup *cgroup, const char *file, struct err *e)
+int host_has_swap(struct err *e)
 {
 	char text[512];
 	const char *first;
+	scoped_fd fd = file_open(AT_FDCWD, "/proc/swaps", O_RDONLY, 0, e);
+	ssize_t length;
 
-	TRY(file_read(AT_FDCWD, "/proc/swaps", text, sizeof text, e));
+	TRY(fd);
+	length = read(fd, text, sizeof text - 1);
+	if (length < 0)
+		return err_sys(e, "reading /proc/swaps");
+	text[length] = '\0';
 	first = strchr(text, '\n');
-	if (!first || first[1] == '\0')
-		return 0;
+	return first && first[1] != '\0';
+}
+
+/* Without swap in the host there is nothing that memory.swap.max could forbid. */
+static int host_has_no_swap(const struct cgroup *cgroup, const char *file, struct err *e)
+{
+	int has = host_has_swap(e);
+
+	if (has <= 0)
+		return has;
 	return err_set(e, ENOTSUP,
 	               "memory limit: cgroup %s has no %s, and this host has swap that the limit "
 	               "would not cover; boot with swapaccount=1, or turn swap off (swapoff -a)",
