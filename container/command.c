@@ -188,6 +188,8 @@ INSIDE(find_program)
 	char program[PATH_MAX];
 	int reason;
 
+	if (!process->args.count)
+		return 0; /* `start` refuses it */
 	if (as_user)
 		TRY(see_as(process->user, e));
 	reason = look(in, program, sizeof program);

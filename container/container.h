@@ -29,11 +29,14 @@ struct container_mounts; /* mounts.c: what was opened outside for the inside to 
 /* A container while it is built, or joined by exec, seen from outside. Descriptors are -1 unless open. */
 struct container {
 	const struct lifecycle_options *options;
-	const struct oci_config *config;   /* the container's */
-	const struct oci_process *process; /* what is to be executed: config's, or exec's own */
-	bool joins;                        /* exec: into one that runs */
-	bool comes_later;                  /* create: there is a gate */
-	const char *bundle;                /* absolute */
+	const struct oci_config *config; /* the container's */
+	const struct oci_process
+		*process;   /* what is to be executed: config's, or exec's own; without
+	                                      args in a container that cannot be started */
+	bool joins;         /* exec: into one that runs */
+	bool comes_later;   /* create: there is a gate */
+	bool hook_failed;   /* so the poststop hooks are to be run */
+	const char *bundle; /* absolute */
 
 	struct store_entry *entry;
 	struct group group;
@@ -113,7 +116,7 @@ INSIDE(run_create_container_hooks);
 INSIDE(run_start_container_hooks);
 
 /* `start` fails where one of them does, as the spec has it since 1.2.1. */
-int run_poststart_hooks(const struct container *container, struct err *e);
+int run_poststart_hooks(struct container *container, struct err *e);
 
 /* ---- terminal.c ---- */
 OUTSIDE(open_console_socket);

@@ -88,6 +88,9 @@ static int absolute(int dirfd, const char *path, const char *what, char **result
 	return *result ? 0 : err_set(e, ENOMEM, "no memory for a path");
 }
 
+/* `start` refuses it. */
+static const struct oci_process no_process = {.cwd = "/"};
+
 /* What was read is what is kept: nobody can exchange it between the two. */
 static int read_config(struct container *container, int bundlefd, struct err *e)
 {
@@ -101,7 +104,7 @@ static int read_config(struct container *container, int bundlefd, struct err *e)
 	    oci_config_check_linux(&entry->config, e) < 0)
 		return -e->code;
 	container->config = &entry->config;
-	container->process = entry->config.process;
+	container->process = entry->config.process ? entry->config.process : &no_process;
 	return store_keep_config(entry, text, length, e);
 }
 
@@ -118,10 +121,6 @@ static int open_bundle(struct container *container, struct err *e)
 	TRY(absolute(bundlefd, container->config->root->path, "root.path", &container->own_rootfs,
 	             e));
 	container->rootfs = container->own_rootfs;
-	if (!container->process)
-		return err_set(e, EINVAL,
-		               "config.json: process: is missing, and must be there "
-		               "for a container that is to be started");
 	return 0;
 }
 
@@ -235,6 +234,9 @@ static int build_once(struct container *container, int *fault, bool *again, stru
 		*again = (e->code == ECHILD || e->code == ESRCH || e->code == EPIPE) &&
 		         was_killed(container);
 		container_undo(container);
+		if (container->hook_failed || *fault == FAULT_HOOK)
+			run_poststop_hooks(container->config, container->entry->id,
+			                   container->bundle);
 		store_release(container->entry);
 	}
 	return r;

@@ -18,6 +18,7 @@
 #include "base/strings.h"
 #include "container/container.h"
 #include "container/warn.h"
+#include "runtime/channel.h"
 
 /* A file, not a pipe: a hook that does not read it stops nobody. */
 static int state_file(const char *text, struct err *e)
@@ -67,8 +68,11 @@ OUTSIDE(run_create_runtime_hooks)
 
 	TRY(state_document(container->config, container->entry->id, container->bundle, OCI_CREATING,
 	                   container->pid, &text, e));
+	container->hook_failed = true;
 	TRY(run_list(&hooks->prestart, "prestart", text, container->bundle, e));
-	return run_list(&hooks->create_runtime, "createRuntime", text, container->bundle, e);
+	TRY(run_list(&hooks->create_runtime, "createRuntime", text, container->bundle, e));
+	container->hook_failed = false;
+	return 0;
 }
 
 /* As the runtime sees it. */
@@ -82,7 +86,7 @@ static int own_pid(const struct inside *in, pid_t *pid, struct err *e)
 	return 0;
 }
 
-static int run_inside(const struct inside *in, const struct oci_hook_list *list, const char *key,
+static int run_inside(struct inside *in, const struct oci_hook_list *list, const char *key,
                       int status, const char *cwd, struct err *e)
 {
 	const struct container *container = in->container;
@@ -94,7 +98,11 @@ static int run_inside(const struct inside *in, const struct oci_hook_list *list,
 	TRY(own_pid(in, &pid, e));
 	TRY(state_document(in->config, container->options->id, container->bundle, status, pid,
 	                   &text, e));
-	return run_list(list, key, text, cwd, e);
+	if (run_list(list, key, text, cwd, e) < 0) {
+		in->fault = FAULT_HOOK;
+		return -e->code;
+	}
+	return 0;
 }
 
 INSIDE(run_create_container_hooks)
@@ -109,16 +117,17 @@ INSIDE(run_start_container_hooks)
 	                  "/", e);
 }
 
-int run_poststart_hooks(const struct container *container, struct err *e)
+int run_poststart_hooks(struct container *container, struct err *e)
 {
+	const struct oci_hook_list *list = &container->config->hooks.poststart;
 	scoped_mem char *text = NULL;
 
-	if (!container->config->hooks.poststart.count)
+	if (!list->count)
 		return 0;
 	TRY(state_document(container->config, container->entry->id, container->bundle, OCI_RUNNING,
 	                   container->pid, &text, e));
-	return run_list(&container->config->hooks.poststart, "poststart", text, container->bundle,
-	                e);
+	container->hook_failed = run_list(list, "poststart", text, container->bundle, e) < 0;
+	return container->hook_failed ? -e->code : 0;
 }
 
 void run_poststop_hooks(const struct oci_config *config, const char *id, const char *bundle)

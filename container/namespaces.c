@@ -122,13 +122,16 @@ static int is_own(int fd, int hostprocfd, const char *file, struct err *e)
 	return own.st_dev == other.st_dev && own.st_ino == other.st_ino;
 }
 
-static int open_by_path(struct container *container, int i, const char *path, struct err *e)
+static int open_by_path(struct container *container, const struct oci_namespace *namespace,
+                        struct err *e)
 {
-	scoped_fd fd = file_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, e);
-	int own = 0;
+	scoped_fd fd = file_open(AT_FDCWD, namespace->path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, e);
+	int own = 0, i = 0;
 
 	TRY(fd);
-	TRY(check_type(fd, path, &types[i], e));
+	while (types[i].flag != namespace->type)
+		i++;
+	TRY(check_type(fd, namespace->path, &types[i], e));
 	if (types[i].flag == CLONE_NEWUSER)
 		TRY(own = is_own(fd, container->hostprocfd, types[i].file, e));
 	if (!own)
@@ -138,16 +141,13 @@ static int open_by_path(struct container *container, int i, const char *path, st
 
 OUTSIDE(open_namespaces)
 {
+	const struct oci_namespaces *list = &container->config->linux_part->namespaces;
+
 	container->hostprocfd = file_open(AT_FDCWD, "/proc", O_PATH | O_DIRECTORY, 0, e);
 	TRY(container->hostprocfd);
-	for (int i = 0; i < NAMESPACES && !container->joins; i++) {
-		const struct oci_namespace *namespace = oci_config_namespace(container->config,
-		                                                             types[i].flag);
-
-		if (namespace && namespace->path &&
-		    open_by_path(container, i, namespace->path, e) < 0)
-			return err_in(e, "linux.namespaces: the %s namespace", types[i].name);
-	}
+	for (size_t i = 0; i < list->count && !container->joins; i++)
+		if (list->items[i].path && open_by_path(container, &list->items[i], e) < 0)
+			return err_in(e, "linux.namespaces[%zu].path", i);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/scoped.h"
 #include "container/container.h"
+#include "runtime/channel.h"
 
 static int check_status(const struct store_entry *entry, int *pidfd, struct err *e)
 {
@@ -29,13 +30,15 @@ static int check_status(const struct store_entry *entry, int *pidfd, struct err 
 /* The socket goes at the word, not at the answer: nobody else is to say it. */
 static int open_gate_and_wait(struct container *container, struct err *e)
 {
-	int fault;
+	int fault, r;
 
 	container->channelfd = gate_connect(container->entry, e);
 	TRY(container->channelfd);
 	TRY(score_open_gate(container->channelfd, e));
 	unlinkat(container->entry->fd, "start", 0);
-	return score_start(container->channelfd, &container->listenerfd, &fault, e);
+	r = score_start(container->channelfd, &container->listenerfd, &fault, e);
+	container->hook_failed = r < 0 && fault == FAULT_HOOK;
+	return r;
 }
 
 int container_started(struct container *container, struct err *e)
@@ -59,6 +62,10 @@ static int start(struct container *container, struct err *e)
 	TRY(store_config(entry, e));
 	container->config = &entry->config;
 	container->process = entry->config.process;
+	if (!container->process)
+		return err_set(e, EINVAL,
+		               "container %s has nothing to start: its config.json has no process",
+		               entry->id);
 	container->bundle = entry->record.bundle;
 	container->rootfs = entry->record.rootfs;
 	container->pid = entry->record.pid;
@@ -70,12 +77,16 @@ int container_start(const struct lifecycle_options *options, struct err *e)
 {
 	struct store_entry entry;
 	struct container container;
+	struct err ignored;
 	int r;
 
 	TRY(store_open(options->root, options->id, true, &entry, e));
 	container_init(&container, options, &entry);
 	r = start(&container, e);
-	container_release(&container);
 	store_release(&entry);
+	/* the spec's lifecycle goes on at its end where a hook failed */
+	if (r < 0 && container.hook_failed)
+		container_delete(options, true, &ignored);
+	container_release(&container);
 	return r;
 }

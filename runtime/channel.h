@@ -27,6 +27,7 @@ enum channel_fault {
 	FAULT_NOT_FOUND,    /* start_failed, exit 127 */
 	FAULT_CANT_EXECUTE, /* start_failed, exit 126 */
 	FAULT_DISK_FULL,    /* reason disk_full */
+	FAULT_HOOK,         /* of a container of an OCI bundle: a hook of its document */
 };
 
 struct channel_message {
