@@ -53,6 +53,7 @@ void container_init(struct container *container, const struct lifecycle_options 
 /* But for the entry, the group's own text and what the caller gave. */
 void container_release(struct container *container)
 {
+	struct err ignored;
 	int *fds[] = {
 		&container->rootfd,     &container->gatefd,     &container->consolefd,
 		&container->terminalfd, &container->channelfd,  &container->inside_channelfd,
@@ -64,6 +65,7 @@ void container_release(struct container *container)
 		close_fd(fds[i]);
 	for (int i = 0; i < NAMESPACES; i++)
 		close_fd(&container->nsfds[i]);
+	close_sources(container, &ignored);
 	group_release(&container->group);
 	free(container->own_bundle);
 	free(container->own_rootfs);

@@ -146,7 +146,8 @@ int source_open(const struct container *container, const struct oci_mount *mount
 	if (!mount->source || !*mount->source)
 		return err_set(e, EINVAL, "source: is missing, and a bind mount has one");
 	fd = source_copy(container, mount->source, options->tree, e);
-	TRY(fd);
+	if (fd < 0)
+		return err_in(e, "source");
 	TRY(set_propagation_of_copy(fd, container->config, options, e));
 	if (options->idmap || mount->uid_mappings.count)
 		TRY(set_idmap(fd, container->config, mount, options, e));
