@@ -249,34 +249,13 @@ INSIDE(say_ready)
 	return say(in, e);
 }
 
-static char **environment(const struct inside *in, char numbers[2][32])
-{
-	const struct oci_strings *env = &in->process->env;
-	char **envp = calloc(env->count + 4, sizeof *envp);
-	size_t count = 0;
-
-	for (size_t i = 0; envp && i < env->count; i++)
-		envp[count++] = (char *)(uintptr_t)env->items[i];
-	if (!envp || !in->container->options->listen_fds)
-		return envp;
-	snprintf(numbers[0], sizeof numbers[0], "LISTEN_FDS=%d",
-	         in->container->options->listen_fds);
-	snprintf(numbers[1], sizeof numbers[1], "LISTEN_PID=%d", getpid());
-	envp[count++] = numbers[0];
-	envp[count++] = numbers[1];
-	return envp;
-}
-
 INSIDE(execute)
 {
-	char numbers[2][32], shown[200];
-	char **envp = environment(in, numbers);
+	char shown[200];
 
-	if (!envp)
-		return err_set(e, ENOMEM, "no memory for the environment");
 	if (!in->said_ready)
 		TRY(say(in, e));
-	execve(in->program, (char **)(uintptr_t)in->process->args.items, envp);
+	execve(in->program, (char **)(uintptr_t)in->process->args.items, in->envp);
 	text_printable(in->program, shown, sizeof shown);
 	in->fault = errno == ENOENT ? FAULT_NOT_FOUND : FAULT_CANT_EXECUTE;
 	if (errno == ENOENT)

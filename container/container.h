@@ -74,7 +74,7 @@ struct inside {
 	bool said_ready;
 	int fault;     /* enum channel_fault: whose the failing row is */
 	char *program; /* the file to execute, absolute, as seen from the new root */
-	char **argv, **envp;
+	char **envp;
 };
 
 #define OUTSIDE(name) int name(struct container *container, struct err *e)
@@ -167,6 +167,7 @@ INSIDE(pass_gate); /* says READY to who builds us, waits for who starts us */
 /* ---- command.c ---- */
 INSIDE(find_program);        /* with the user's own eyes, by PATH of process.env; in->fault */
 INSIDE(working_directory);   /* made where it lacks; must be inside */
+INSIDE(make_environment);    /* environment.c: in->envp */
 INSIDE(arrange_descriptors); /* 0, 1, 2, those that are preserved, the channel: nothing else */
 INSIDE(say_ready);           /* but for a filter that notifies: its listener goes with the word */
 INSIDE(execute);

@@ -148,35 +148,39 @@ static const char *owner_name(char *buffer, size_t size)
 	return buffer;
 }
 
-static int save_record(struct container *container, struct err *e)
+static void now_as_text(char *text, size_t size)
 {
-	scoped_mem char *group = NULL;
-	char created[64], owner[16];
 	struct timespec now;
 	struct tm utc;
 	size_t length;
-	struct store_record record = container->entry->record;
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &utc);
-	length = strftime(created, sizeof created, "%Y-%m-%dT%H:%M:%S", &utc);
-	snprintf(created + length, sizeof created - length, ".%09ldZ", now.tv_nsec);
-	TRY(group_save(&container->group, &group, e));
-	record.group = group;
-	record.bundle = container->bundle;
-	record.rootfs = container->rootfs;
-	record.created = created;
-	record.owner = owner_name(owner, sizeof owner);
+	length = strftime(text, size, "%Y-%m-%dT%H:%M:%S", &utc);
+	snprintf(text + length, size - length, ".%09ldZ", now.tv_nsec);
+}
+
+/* Twice: what is to be removed, before anything is done with it; and with the process, when it is. */
+OUTSIDE(keep_record)
+{
+	struct store_record record = container->entry->record;
+	scoped_mem char *group = NULL;
+	char created[64], owner[16];
+
+	if (!record.created) {
+		now_as_text(created, sizeof created);
+		TRY(group_save(&container->group, &group, e));
+		record.group = group;
+		record.bundle = container->bundle;
+		record.rootfs = container->rootfs;
+		record.created = created;
+		record.owner = owner_name(owner, sizeof owner);
+	}
 	if (container->pid > 0) {
 		record.pid = container->pid;
 		TRY(store_pid_start(container->pid, &record.pid_start, e));
 	}
 	return store_save(container->entry, &record, e);
-}
-
-OUTSIDE(keep_record)
-{
-	return save_record(container, e);
 }
 
 int pid_file_write(const char *path, pid_t pid, struct err *e)

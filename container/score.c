@@ -147,6 +147,7 @@ static const struct container_step score[] = {
 	/* after "working directory", which may have to be made */
 	{ "read-only root",         NULL,                     protect_root,               starts_new   },
 	{ "program",                NULL,                     find_program,               NULL         },
+	{ "environment",            NULL,                     make_environment,           NULL         },
 	{ "gate",                   NULL,                     pass_gate,                  comes_later  },
 	{ "startContainer hooks",   NULL,                     run_start_container_hooks,  starts_new   },
 	{ "labels",                 NULL,                     set_labels,                 NULL         },
