@@ -347,8 +347,27 @@ const char *signal_name(int signo, char *buffer, size_t size)
 	return buffer;
 }
 
+/* "RTMIN", "RTMIN+3", "RTMAX-1", as libc numbers them; 0: it is no such name. */
+static int realtime_signal(const char *name)
+{
+	bool from_end = strncasecmp(name, "RTMAX", 5) == 0;
+	uint64_t offset = 0;
+	struct err unused;
+
+	if (!from_end && strncasecmp(name, "RTMIN", 5) != 0)
+		return 0;
+	if (name[5] && (name[5] != (from_end ? '-' : '+') ||
+	                parse_u64(name + 6, (uint64_t)(SIGRTMAX - SIGRTMIN), &offset, &unused) < 0))
+		return 0;
+	return from_end ? SIGRTMAX - (int)offset : SIGRTMIN + (int)offset;
+}
+
 int signal_parse(const char *text, struct err *e)
 {
+	static const struct {
+		const char *name;
+		int signo;
+	} second_names[] = {{"IOT", SIGABRT}, {"CLD", SIGCHLD}, {"IO", SIGIO}};
 	const char *name = strncasecmp(text, "SIG", 3) ? text : text + 3;
 	struct err unused;
 	uint64_t number;
@@ -359,6 +378,11 @@ int signal_parse(const char *text, struct err *e)
 		if (known && !strcasecmp(known, name))
 			return signo;
 	}
+	for (size_t i = 0; i < sizeof second_names / sizeof *second_names; i++)
+		if (!strcasecmp(second_names[i].name, name))
+			return second_names[i].signo;
+	if (realtime_signal(name))
+		return realtime_signal(name);
 	if (parse_u64(name, NSIG - 1, &number, &unused) == 0 && number > 0)
 		return (int)number;
 	return err_set(e, EINVAL, "'%s' is not a signal; write a name such as TERM or a number",

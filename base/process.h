@@ -56,7 +56,7 @@ void process_end(pid_t *pid, bool kill_first);
 /* "SIGTERM" for 15; "SIG65" style for unknown numbers. Never NULL. */
 const char *signal_name(int signo, char *buffer, size_t size);
 
-/* 15 for "TERM", "SIGTERM", "15"; -EINVAL otherwise. */
+/* 15 for "TERM", "SIGTERM", "15", 37 for "RTMIN+3"; -EINVAL otherwise. */
 int signal_parse(const char *text, struct err *e);
 
 #endif

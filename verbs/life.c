@@ -116,7 +116,8 @@ static int act_on_matching(struct request *request, act *function, const char *p
 
 int verb_kill(struct request *request, struct err *e)
 {
-	int signo = signal_parse(request->words_count > 1 ? request->words[1] : "TERM", e);
+	const char *word = request->words_count > 1 ? request->words[1] : "TERM";
+	int signo = strcmp(word, "0") == 0 ? 0 : signal_parse(word, e); /* 0 only asks: kill(2) */
 
 	TRY(signo);
 	if (request->regex)
