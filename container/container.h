@@ -81,6 +81,7 @@ struct inside {
 #define INSIDE(name)  int name(struct inside *in, struct err *e)
 
 /* ---- group.c ---- */
+OUTSIDE(place_group);
 OUTSIDE(make_group);    /* by linux.cgroupsPath; of a container that runs: opens it */
 OUTSIDE(set_resources); /* linux.resources, device rules included; before anybody is in the group */
 INSIDE(join_group);     /* the v1 hierarchies; CLONE_INTO_CGROUP has done the v2 tree */

@@ -99,30 +99,43 @@ static int find_places(struct group *group, const char *path, const char *id, st
 	return r;
 }
 
-static int make(struct group *group, const char *path, const char *id, struct err *e)
+static int place(struct group *group, const char *path, const char *id, struct err *e)
 {
 	scoped_mem char *slice_path = NULL, *absolute = NULL;
 
-	if (group->manager == GROUP_CGROUPFS) {
-		TRY(find_places(group, path, id, e));
-		return group_make_directories(group, false, e);
-	}
+	if (group->manager == GROUP_CGROUPFS)
+		return find_places(group, path, id, e);
 	TRY(group_systemd_path(path, id, &slice_path, &group->unit, e));
 	if (asprintf(&absolute, "/%s/%s", slice_path, group->unit) < 0)
 		return err_set(e, ENOMEM, "%s: no memory", group->unit);
-	TRY(find_places(group, absolute, id, e));
-	TRY(group_systemd_start(group, slice_path, e));
-	return group_make_directories(group, true, e);
+	return find_places(group, absolute, id, e);
 }
 
-int group_make(struct group *group, enum group_manager manager, const char *path, const char *id,
-               struct err *e)
+int group_place(struct group *group, enum group_manager manager, const char *path, const char *id,
+                struct err *e)
 {
 	group->manager = manager;
-	if (make(group, path, id, e) < 0) {
+	if (place(group, path, id, e) < 0) {
 		group_release(group);
 		return -e->code;
 	}
+	return 0;
+}
+
+static int make(struct group *group, struct err *e)
+{
+	if (group->manager == GROUP_SYSTEMD)
+		TRY(group_systemd_start(group, e));
+	return group_make_directories(group, group->manager == GROUP_SYSTEMD, e);
+}
+
+int group_make(struct group *group, struct err *e)
+{
+	if (make(group, e) < 0) {
+		group_release(group);
+		return -e->code;
+	}
+	group->made = true;
 	for (int i = 0; i < group->count; i++)
 		if (!*group->hierarchies[i].controllers)
 			group->v2fd = group->hierarchies[i].fd;
@@ -206,8 +219,10 @@ int group_open(struct group *group, const char *saved, struct err *e)
 	group_init(group);
 	if (!text)
 		return err_set(e, ENOMEM, "cgroup: no memory");
-	if (open_saved(group, text, e) == 0)
+	if (open_saved(group, text, e) == 0) {
+		group->made = true;
 		return 0;
+	}
 	group_release(group);
 	return -e->code;
 }
@@ -339,6 +354,10 @@ int group_remove(struct group *group, struct err *e)
 {
 	const struct group_hierarchy *v2 = group_v2(group);
 
+	if (!group->made) {
+		group_release(group);
+		return 0;
+	}
 	group_systemd_end_placeholder(group);
 	group_systemd_stop(group);
 	for (int i = 0; i < group->count; i++)

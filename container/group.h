@@ -34,6 +34,7 @@ struct group {
 		const char *path;     /* the end of PLACE: below the mount, no leading "/" */
 	} hierarchies[GROUP_HIERARCHIES_MAX];
 	int count; /* 0: a user without privilege or delegation has none, and no limits */
+	bool made; /* or opened; else only placed, and there is nothing to remove */
 	enum group_manager manager;
 	char *unit; /* of GROUP_SYSTEMD: the scope */
 	/* A scope has to have a process: one of ours is in it till group_release, by when the
@@ -45,13 +46,16 @@ void group_init(struct group *group);
 void group_release(struct group *group); /* closes; removes nothing */
 
 /*
- * Makes the group. PATH is linux.cgroupsPath or NULL: absolute is below the root of the hierarchies,
- * relative below our own group, NULL or "" is "/agentdock/ID"; for GROUP_SYSTEMD "slice:prefix:name",
- * of which each part may be empty. One that is there and has processes or is frozen is EBUSY. On failure
- * nothing of it is left.
+ * Says where the group is to be, and makes nothing: group_save then tells who comes after us. PATH is
+ * linux.cgroupsPath or NULL: absolute is below the root of the hierarchies, relative below our own group,
+ * NULL or "" is "/agentdock/ID"; for GROUP_SYSTEMD "slice:prefix:name", of which each part may be empty.
  */
-int group_make(struct group *group, enum group_manager manager, const char *path, const char *id,
-               struct err *e);
+int group_place(struct group *group, enum group_manager manager, const char *path, const char *id,
+                struct err *e);
+
+/* Makes a group that is placed. One that is there and has processes or is frozen is EBUSY. On failure
+ * nothing of it is left, and GROUP is empty. */
+int group_make(struct group *group, struct err *e);
 
 /* What group_open takes, for the store. The caller frees. */
 int group_save(const struct group *group, char **text, struct err *e);
@@ -116,7 +120,7 @@ struct group_stats {
 int group_stats(const struct group *group, struct group_stats *stats, struct err *e);
 void group_stats_release(struct group_stats *stats);
 
-/* A descriptor that becomes readable (POLLIN or POLLPRI) at an out-of-memory event, for `events`. */
+/* A descriptor that becomes readable at an out-of-memory event, for `events`. */
 int group_oom_watch(const struct group *group, struct err *e);
 
 #endif

@@ -63,7 +63,7 @@ struct members group_members(const struct group *group);
 /* "a-b.slice" -> "a.slice/a-b.slice"; and the scope's name. Both are the caller's. */
 int group_systemd_path(const char *cgroups_path, const char *id, char **path, char **unit,
                        struct err *e);
-int group_systemd_start(struct group *group, const char *slice_path, struct err *e);
+int group_systemd_start(struct group *group, struct err *e); /* of one that is placed */
 int group_systemd_set(const struct group *group, const struct oci_resources *resources,
                       struct err *e);
 void group_systemd_stop(const struct group *group);

@@ -30,12 +30,17 @@ static int open_group(struct container *container, struct err *e)
 	return group_prepare_join(&container->group, e);
 }
 
+int place_group(struct container *container, struct err *e)
+{
+	return group_place(&container->group, container->options->manager,
+	                   container->config->linux_part->cgroups_path, container->options->id, e);
+}
+
 int make_group(struct container *container, struct err *e)
 {
 	if (container->joins)
 		return open_group(container, e);
-	if (group_make(&container->group, container->options->manager,
-	               container->config->linux_part->cgroups_path, container->options->id, e) == 0)
+	if (group_make(&container->group, e) == 0)
 		return 0;
 	return may_do_without(container, e) ? 0 : -e->code;
 }

@@ -252,16 +252,29 @@ static int check_devices(const struct group *group, struct err *e)
 	               "away, or boot with systemd.unified_cgroup_hierarchy=1");
 }
 
-int group_systemd_start(struct group *group, const char *path, struct err *e)
+/* The directory above the scope's; the root of all slices has none. */
+static int slice_of(const struct group *group, char *slice, size_t size, struct err *e)
 {
-	const char *slash = strrchr(path, '/');
+	const char *path = group->hierarchies[0].path, *end = strrchr(path, '/'), *start;
+
+	if (!end)
+		return text_format(slice, size, e, "-.slice");
+	start = memrchr(path, '/', (size_t)(end - path));
+	start = start ? start + 1 : path;
+	return text_format(slice, size, e, "%.*s", (int)(end - start), start);
+}
+
+int group_systemd_start(struct group *group, struct err *e)
+{
 	struct call call = {0};
+	char slice[256];
 	int r;
 
+	TRY(slice_of(group, slice, sizeof slice, e));
 	TRY(check_devices(group, e));
 	r = start_placeholder(group, e);
 	if (r == 0)
-		r = start_words(&call, group, slash ? slash + 1 : *path ? path : "-.slice", e);
+		r = start_words(&call, group, slice, e);
 	if (r == 0)
 		r = run(&call, "starting", group->unit, e);
 	if (r == 0)

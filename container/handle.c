@@ -27,7 +27,10 @@
 #include "container/store.h"
 #include "container/warn.h"
 
-enum { END_MS = 10000 }; /* how long SIGKILL may take */
+enum {
+	END_MS = 10000,     /* how long SIGKILL may take */
+	LEFTOVER_MS = 1000, /* how long a create's processes may outlive it */
+};
 
 static int not_running(const char *id, struct err *e)
 {
@@ -174,6 +177,22 @@ static int await_end(int pidfd, const char *id, struct err *e)
 	                       id);
 }
 
+/*
+ * Of a create that was killed: its processes died with it. A group that has some all the same was there
+ * before and is others'; so is what refuses to be removed.
+ */
+static void remove_leftover_group(struct handle *handle)
+{
+	struct err e;
+
+	if (handle_group(handle, &e) < 0)
+		return;
+	if (group_wait_empty(&handle->group, LEFTOVER_MS, &e) < 0 ||
+	    group_remove(&handle->group, &e) < 0)
+		container_warn("container %s: its group is not removed: %s", handle->entry.id,
+		               e.text);
+}
+
 /* Ends whoever is in there, and removes it. One that is gone is as good. */
 static int end_group(struct handle *handle, struct err *e)
 {
@@ -200,7 +219,10 @@ static int end(struct handle *handle, struct err *e)
 	if (handle->pidfd >= 0 && pidfd_send_signal(handle->pidfd, SIGKILL, NULL, 0) < 0 &&
 	    errno != ESRCH)
 		return err_sys(e, "ending container %s", handle->entry.id);
-	TRY(end_group(handle, e));
+	if (record->pid > 0)
+		TRY(end_group(handle, e));
+	else
+		remove_leftover_group(handle);
 	if (handle->pidfd >= 0)
 		TRY(await_end(handle->pidfd, handle->entry.id, e));
 	if (record->rdt_group && rmdir(record->rdt_group) < 0 && errno != ENOENT)

@@ -99,9 +99,11 @@ static const struct container_step score[] = {
 	/* name                     outside                   inside                      only when    */
 	{ "namespaces",             open_namespaces,          NULL,                       NULL         },
 	{ "seccomp",                compile_filter,           NULL,                       NULL         },
+	{ "place of the cgroup",    place_group,              NULL,                       starts_new   },
+	/* before it is made: what a kill leaves of it is found by the record */
+	{ "record of the cgroup",   keep_record,              NULL,                       starts_new   },
 	{ "cgroup",                 make_group,               NULL,                       NULL         },
 	{ "pause",                  refuse_paused,            NULL,                       joins        },
-	{ "record of the cgroup",   keep_record,              NULL,                       starts_new   },
 	/* before anybody is in the group: v1 sets no limit below what is used already */
 	{ "resources",              set_resources,            NULL,                       starts_new   },
 	/* the group is one of them */

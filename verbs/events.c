@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -143,20 +142,11 @@ static int look(struct watch *watch, const char *type, struct err *e)
 	return r;
 }
 
-/* A file of cgroup v2 is always readable: what is new there is told by POLLPRI; v1 has an eventfd. */
-static short event_of(int fd)
-{
-	struct stat st;
-
-	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? POLLPRI : POLLIN;
-}
-
-/* So that the next event is told: an eventfd is emptied, a file of the kernel read anew. */
+/* So that the next one is waited for. */
 static void take_event(int fd)
 {
 	char ignored[4096];
 
-	lseek(fd, 0, SEEK_SET);
 	if (read(fd, ignored, sizeof ignored) < 0)
 		return;
 }
@@ -164,7 +154,7 @@ static void take_event(int fd)
 static int follow(struct watch *watch, int interval_s, struct err *e)
 {
 	struct pollfd fds[] = {{.fd = watch->pidfd, .events = POLLIN},
-	                       {.fd = watch->oomfd, .events = event_of(watch->oomfd)}};
+	                       {.fd = watch->oomfd, .events = POLLIN}};
 	uint64_t next = clock_us() + (uint64_t)interval_s * 1000000;
 
 	for (;;) {

@@ -148,7 +148,7 @@ ours_only() {
 }
 
 @test "verbs: ps lists processes of the container and no others" {
-	up_until_told 'sleep 1000 &'
+	up_until_told '(sleep 1000 &)'
 	[ "$(oci ps --format json "$id" | jq length)" = 2 ]
 	oci ps --format json "$id" | jq -e "index($(oci_pid))"
 	run -0 oci ps "$id"
