@@ -62,7 +62,7 @@ of_another_platform() {
 @test "schema:good-spec-example" {
 	example good/spec-example
 	edit '.process.terminal = false'
-	taken_but_for apparmorProfile AppArmor apparmor
+	taken_but_for apparmorProfile AppArmor apparmor mountLabel selinux
 }
 
 @test "schema:good-spec-example, without what is this host's to have, runs" {
