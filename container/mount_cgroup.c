@@ -136,13 +136,12 @@ int cgroup_attach(const struct attachment *attachment, struct err *e)
 		return err_set(e, ENODEV, "type: this host has no cgroup v2 tree; use \"cgroup\"");
 	if (group->count == 0 || container->mounts->late)
 		return attach_late(attachment, e);
+	if (container->mounts->groupfds[v2 >= 0 ? v2 : 0] < 0)
+		return err_set(e, EBUSY, "type: the group is mounted already; bind it from there");
 	targetfd = target_open(attachment->in->rootfd, attachment->mount->destination, false, e);
 	TRY(targetfd);
 	TRY(target_check(targetfd, attachment, -1, e));
-	if (only_v2 || strcmp(attachment->mount->type, "cgroup2") == 0) {
-		if (container->mounts->groupfds[v2] < 0)
-			return err_set(e, EBUSY, "type: the group is mounted already");
+	if (only_v2 || strcmp(attachment->mount->type, "cgroup2") == 0)
 		return attach_v2(attachment, targetfd, v2, e);
-	}
 	return attach_v1(attachment, targetfd, e);
 }

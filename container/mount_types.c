@@ -160,13 +160,11 @@ int host_attach(const struct attachment *attachment, const char *path, bool read
 	return detached_attach(fd, targetfd, path, "it", e);
 }
 
-/* Whether PROC or SYSFS would show a namespace that is not the user namespace's own. */
+/* Whether a procfs or a sysfs would show a namespace that is not the container's, which may be its user
+ * namespace's or one of the runtime's own. */
 static bool may_show_host(const struct attachment *attachment, const struct type *type)
 {
-	const struct oci_config *config = attachment->in->config;
-
-	return type->host && oci_config_namespace(config, CLONE_NEWUSER) &&
-	       !has_new_namespace(config, type->namespace);
+	return type->host && !has_new_namespace(attachment->in->config, type->namespace);
 }
 
 /* The mount that was just made there: nothing but the kernel's mounts can have another device. */

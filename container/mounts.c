@@ -27,6 +27,16 @@ static int in_mount(const struct container *container, size_t index, struct err 
 	              container->config->mounts.items[index].destination);
 }
 
+/* The kernel would ignore what a bind mount cannot have. */
+static int check_bind(const struct mount_options *options, struct err *e)
+{
+	if (options->bind && options->data)
+		return err_set(e, EINVAL, "options: a bind mount has no \"%s\"", options->data);
+	if (options->bind && options->copy_up)
+		return err_set(e, EINVAL, "options: a bind mount has no \"tmpcopyup\"");
+	return 0;
+}
+
 static int read_options(struct container *container, struct err *e)
 {
 	const struct oci_mounts *list = &container->config->mounts;
@@ -40,6 +50,8 @@ static int read_options(struct container *container, struct err *e)
 			return in_mount(container, i, e);
 		if (mount->type && strcmp(mount->type, "bind") == 0)
 			prepared->options.bind = true;
+		if (check_bind(&prepared->options, e) < 0)
+			return in_mount(container, i, e);
 	}
 	return 0;
 }
