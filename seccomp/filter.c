@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "seccomp/policy.h"
+#include "seccomp/program.h"
 
 #if defined(__x86_64__)
 #define ARCH_NATIVE AUDIT_ARCH_X86_64
@@ -35,47 +36,17 @@
 #error "this architecture has no AUDIT_ARCH here yet"
 #endif
 
-enum {
-	JUMP_MAX = 255, /* a conditional jump's distance is one byte */
-	VALUE_MAX = 6,  /* instructions that comparing one value takes, at most */
-};
+enum { VALUE_MAX = 6 }; /* instructions that comparing one value takes, at most */
 
-_Static_assert((POLICY_ARGS_MAX - 1) * POLICY_VALUES_MAX * VALUE_MAX + VALUE_MAX <= JUMP_MAX,
+_Static_assert((POLICY_ARGS_MAX - 1) * POLICY_VALUES_MAX * VALUE_MAX + VALUE_MAX <=
+                       PROGRAM_JUMP_MAX,
                "the first condition of the largest rule can jump past the rule");
-
-/* Instructions are counted also where there is no room or no code: emitting twice measures. */
-struct program {
-	struct sock_filter *code; /* NULL: only measure */
-	size_t length;
-};
-
-/* Calls FIRST up to the next segment's first have this answer. */
-struct segment {
-	uint32_t first;
-	uint32_t verdict;
-	const struct policy_rule *rules; /* the policy's, to be searched for FIRST; NULL: none */
-};
 
 struct segments {
 	const struct policy *policy;
-	struct segment items[POLICY_CALLS + 1];
+	struct program_segment items[POLICY_CALLS + 1];
 	size_t count;
 };
-
-static void emit(struct program *p, uint16_t code, uint32_t k)
-{
-	if (p->code && p->length < BPF_MAXINSNS)
-		p->code[p->length] = (struct sock_filter)BPF_STMT(code, k);
-	p->length++;
-}
-
-static void emit_jump(struct program *p, uint16_t code, uint32_t k, size_t yes, size_t no)
-{
-	if (p->code && p->length < BPF_MAXINSNS)
-		p->code[p->length] = (struct sock_filter)BPF_JUMP(code, k, (uint8_t)yes,
-		                                                  (uint8_t)no);
-	p->length++;
-}
 
 static uint32_t verdict(const struct policy *policy, struct policy_answer answer)
 {
@@ -93,23 +64,15 @@ static uint32_t verdict(const struct policy *policy, struct policy_answer answer
 	return SECCOMP_RET_ERRNO | (uint32_t)policy->unknown_error;
 }
 
-static void emit_load_arg(struct program *p, unsigned index, bool high, uint32_t mask)
-{
-	emit(p, BPF_LD | BPF_W | BPF_ABS,
-	     (uint32_t)(offsetof(struct seccomp_data, args) + 8 * (size_t)index + (high ? 4 : 0)));
-	if (mask != UINT32_MAX)
-		emit(p, BPF_ALU | BPF_AND | BPF_K, mask);
-}
-
 /* Falls through where the condition holds, else skips what follows it: REST instructions. */
 static void emit_condition_int(struct program *p, const struct policy_condition *c, size_t rest)
 {
-	emit_load_arg(p, c->index, false, (uint32_t)c->mask);
+	program_load_arg(p, c->index, false, (uint32_t)c->mask);
 	for (unsigned i = 0; i < c->values_count; i++) {
 		size_t later = c->values_count - 1 - i;
 
-		emit_jump(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)c->values[i], later,
-		          later ? 0 : rest);
+		program_jump(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)c->values[i], later,
+		             later ? 0 : rest);
 	}
 }
 
@@ -118,21 +81,21 @@ static void emit_condition_long(struct program *p, const struct policy_condition
 	struct program half = {0};
 	size_t high, low, value;
 
-	emit_load_arg(&half, c->index, true, (uint32_t)(c->mask >> 32));
+	program_load_arg(&half, c->index, true, (uint32_t)(c->mask >> 32));
 	high = half.length;
 	half.length = 0;
-	emit_load_arg(&half, c->index, false, (uint32_t)c->mask);
+	program_load_arg(&half, c->index, false, (uint32_t)c->mask);
 	low = half.length;
 	value = high + low + 2; /* instructions that one value takes */
 	for (unsigned i = 0; i < c->values_count; i++) {
 		size_t later = c->values_count - 1 - i;
 
-		emit_load_arg(p, c->index, true, (uint32_t)(c->mask >> 32));
-		emit_jump(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(c->values[i] >> 32), 0,
-		          low + 1 + (later ? 0 : rest));
-		emit_load_arg(p, c->index, false, (uint32_t)c->mask);
-		emit_jump(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)c->values[i], later * value,
-		          later ? 0 : rest);
+		program_load_arg(p, c->index, true, (uint32_t)(c->mask >> 32));
+		program_jump(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(c->values[i] >> 32), 0,
+		             low + 1 + (later ? 0 : rest));
+		program_load_arg(p, c->index, false, (uint32_t)c->mask);
+		program_jump(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)c->values[i], later * value,
+		             later ? 0 : rest);
 	}
 }
 
@@ -156,7 +119,7 @@ static void emit_rule(struct program *p, const struct policy *policy,
 		emit_rule(p, policy, rule, from + 1);
 		return;
 	}
-	emit(p, BPF_RET | BPF_K, verdict(policy, rule->answer));
+	program_emit(p, BPF_RET | BPF_K, verdict(policy, rule->answer));
 }
 
 static bool has_rules(const struct policy *policy, int number)
@@ -167,37 +130,14 @@ static bool has_rules(const struct policy *policy, int number)
 	return false;
 }
 
-static void emit_leaf(struct program *p, const struct segments *segments, size_t at)
+static void emit_leaf(struct program *p, const struct program_segment *segment, const void *context)
 {
-	const struct policy *policy = segments->policy;
-	const struct segment *segment = &segments->items[at];
+	const struct policy *policy = context;
 
 	for (size_t i = 0; segment->rules && i < policy->rules_count; i++)
 		if ((uint32_t)policy->rules[i].number == segment->first)
 			emit_rule(p, policy, &policy->rules[i], 0);
-	emit(p, BPF_RET | BPF_K, segment->verdict);
-}
-
-/* Segments FROM up to END. Recursion as deep as the logarithm of their number. */
-static void emit_tree(struct program *p, const struct segments *segments, size_t from, size_t end)
-{
-	struct program left = {0};
-	size_t middle = from + (end - from) / 2;
-
-	if (end - from == 1) {
-		emit_leaf(p, segments, from);
-		return;
-	}
-	emit_tree(&left, segments, from, middle);
-	if (left.length <= JUMP_MAX) {
-		emit_jump(p, BPF_JMP | BPF_JGE | BPF_K, segments->items[middle].first, left.length,
-		          0);
-	} else {
-		emit_jump(p, BPF_JMP | BPF_JGE | BPF_K, segments->items[middle].first, 0, 1);
-		emit(p, BPF_JMP | BPF_JA, (uint32_t)left.length);
-	}
-	emit_tree(p, segments, from, middle);
-	emit_tree(p, segments, middle, end);
+	program_emit(p, BPF_RET | BPF_K, segment->verdict);
 }
 
 static void segments_build(struct segments *segments, const struct policy *policy)
@@ -207,14 +147,13 @@ static void segments_build(struct segments *segments, const struct policy *polic
 	*segments = (struct segments){.policy = policy};
 	for (uint32_t number = 0; number <= POLICY_CALLS; number++) {
 		bool last = number == POLICY_CALLS;
-		struct segment segment = {
+		struct program_segment segment = {
 			.first = number,
 			.verdict = last ? unknown : verdict(policy, policy->calls[number]),
 			.rules = !last && has_rules(policy, (int)number) ? policy->rules : NULL,
 		};
-		const struct segment *before = segments->count
-		                                       ? &segments->items[segments->count - 1]
-		                                       : NULL;
+		const struct program_segment *before =
+			segments->count ? &segments->items[segments->count - 1] : NULL;
 
 		if (!before || before->rules || segment.rules || before->verdict != segment.verdict)
 			segments->items[segments->count++] = segment;
@@ -226,11 +165,11 @@ static void emit_program(struct program *p, const struct segments *segments)
 	uint32_t unknown = verdict(segments->policy,
 	                           (struct policy_answer){.action = POLICY_UNNAMED});
 
-	emit(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
-	emit_jump(p, BPF_JMP | BPF_JEQ | BPF_K, ARCH_NATIVE, 1, 0);
-	emit(p, BPF_RET | BPF_K, unknown);
-	emit(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-	emit_tree(p, segments, 0, segments->count);
+	program_emit(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
+	program_jump(p, BPF_JMP | BPF_JEQ | BPF_K, ARCH_NATIVE, 1, 0);
+	program_emit(p, BPF_RET | BPF_K, unknown);
+	program_emit(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+	program_tree(p, segments->items, segments->count, emit_leaf, segments->policy);
 }
 
 static int policy_compile(const struct policy *policy, struct seccomp_filter *filter, struct err *e)
