@@ -41,7 +41,7 @@ CFLAGS := $(STD) $(WARN) $(OPT) $(HARDEN) $(if $(UNSAFE),-DAGENTDOCK_UNSAFE) -ff
 
 # ---- what belongs to what ----
 LAYERS    := base seccomp rootfs runtime/cgroup runtime/identity runtime/network fleet runtime oci
-MAINS     := seccomp/compile_main.c
+MAINS     := seccomp/compile_main.c seccomp/names_main.c
 layer_src  = $(filter-out $(MAINS),$(wildcard $(1)/*.c) $(wildcard $(1)/*.S))
 LIB_SRC   := $(foreach l,$(LAYERS),$(call layer_src,$(l)))
 CLI_SRC   := $(wildcard cli/*.c)
@@ -78,7 +78,7 @@ $(BUILD)/agentdock-init: init/init.c init/protocol.h init/system_call.h Makefile
 		-Wl,-z,noseparate-code -s -o $@ $<
 
 # the built-in profile, compiled to BPF by the same code that compiles an operator's own
-POLICY_OBJ := $(call obj,$(filter-out seccomp/default.c,$(call layer_src,seccomp)) seccomp/compile_main.c $(call layer_src,base))
+POLICY_OBJ := $(call obj,$(filter-out seccomp/default.c seccomp/names.c seccomp/profile%,$(call layer_src,seccomp)) seccomp/compile_main.c $(call layer_src,base))
 $(BUILD)/seccomp-compile: $(POLICY_OBJ)
 	$(call say,LINK)
 	$(Q)$(CC) $(LINK) -o $@ $^ -lseccomp -ljson-c -lnettle
@@ -87,6 +87,16 @@ $(BUILD)/gen/seccomp_default.inc: seccomp/profiles/default.json $(BUILD)/seccomp
 	$(call say,GEN)
 	$(Q)$(BUILD)/seccomp-compile $< >$@
 $(BUILD)/obj/seccomp/default.c.o: $(BUILD)/gen/seccomp_default.inc
+
+# system calls' names and numbers, of this machine's architectures
+$(BUILD)/seccomp-names: $(call obj,seccomp/calls.c seccomp/names_main.c)
+	$(call say,LINK)
+	$(Q)$(CC) $(LINK) -o $@ $^ -lseccomp
+$(BUILD)/gen/seccomp_names.inc: $(BUILD)/seccomp-names
+	@mkdir -p $(@D)
+	$(call say,GEN)
+	$(Q)$< >$@
+$(BUILD)/obj/seccomp/names.c.o: $(BUILD)/gen/seccomp_names.inc
 
 $(BUILD)/agentdock: $(call obj,$(CLI_SRC)) $(LIB)
 	$(call say,LINK)

@@ -15,7 +15,7 @@
 
 enum { X86_64_ONLY = 1 };
 
-/* From 424 on, every architecture numbers its new calls alike. */
+/* From CALLS_ALIKE on, every architecture numbers its new calls alike. */
 static const struct newer_call {
 	const char *name;
 	int number;
@@ -56,6 +56,14 @@ int seccomp_call_number(const char *name)
 	return CALL_UNKNOWN;
 }
 
+const char *seccomp_newer_call(int number)
+{
+	for (size_t i = 0; i < sizeof newer_calls / sizeof newer_calls[0]; i++)
+		if (newer_calls[i].number == number && is_here(&newer_calls[i]))
+			return newer_calls[i].name;
+	return NULL;
+}
+
 const char *seccomp_call_name(int number, char *buffer, int size)
 {
 	scoped_mem char *name = NULL;
@@ -68,10 +76,8 @@ const char *seccomp_call_name(int number, char *buffer, int size)
 		snprintf(buffer, (size_t)size, "%s", name);
 		return buffer;
 	}
-	for (size_t i = 0; i < sizeof newer_calls / sizeof newer_calls[0]; i++) {
-		if (newer_calls[i].number == number && is_here(&newer_calls[i]))
-			return newer_calls[i].name;
-	}
+	if (seccomp_newer_call(number))
+		return seccomp_newer_call(number);
 	snprintf(buffer, (size_t)size, "syscall %d", number);
 	return buffer;
 }

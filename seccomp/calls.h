@@ -11,4 +11,10 @@ enum {
 /* The number of NAME, CALL_UNKNOWN or CALL_ELSEWHERE. */
 int seccomp_call_number(const char *name);
 
+/* From this number (Linux 5.1) on, all architectures have the same calls. */
+enum { CALLS_ALIKE = 424 };
+
+/* The name of a call of this machine that is newer than libseccomp may be, or NULL. */
+const char *seccomp_newer_call(int number);
+
 #endif

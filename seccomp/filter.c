@@ -219,7 +219,7 @@ void seccomp_filter_release(struct seccomp_filter *filter)
 
 enum { KERNEL_ENOTSUPP = 524 }; /* no errno of user space, and returned nevertheless */
 
-static int install_error(const struct seccomp_filter *filter, struct err *e)
+static int install_error(const struct seccomp_filter *filter, unsigned flags, struct err *e)
 {
 	int cause = errno;
 
@@ -232,6 +232,9 @@ static int install_error(const struct seccomp_filter *filter, struct err *e)
 		                   "profile whose deny.action is \"errno\"");
 	case EINVAL:
 	case ENOSYS:
+		if (flags & SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+			return err_hint(e, "SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV needs Linux "
+			                   "5.19 or newer");
 		return err_hint(e, "the kernel needs CONFIG_SECCOMP_FILTER and, for profiles that "
 		                   "notify, to be 5.5 or newer");
 	case KERNEL_ENOTSUPP:
@@ -243,18 +246,24 @@ static int install_error(const struct seccomp_filter *filter, struct err *e)
 	}
 }
 
-int seccomp_filter_install(const struct seccomp_filter *filter, int *listenerfd, struct err *e)
+int seccomp_filter_install_flags(const struct seccomp_filter *filter, unsigned flags,
+                                 int *listenerfd, struct err *e)
 {
 	const struct sock_fprog program = {
 		.len = filter->length,
 		/* the kernel's structure lacks the const, the kernel does not write */
 		.filter = (struct sock_filter *)(uintptr_t)filter->instructions,
 	};
-	unsigned flags = filter->notifies ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0;
 	long result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
 
 	if (result < 0)
-		return install_error(filter, e);
+		return install_error(filter, flags, e);
 	*listenerfd = filter->notifies ? (int)result : -1;
 	return 0;
+}
+
+int seccomp_filter_install(const struct seccomp_filter *filter, int *listenerfd, struct err *e)
+{
+	return seccomp_filter_install_flags(
+		filter, filter->notifies ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0, listenerfd, e);
 }

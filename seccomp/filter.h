@@ -42,4 +42,8 @@ void seccomp_filter_release(struct seccomp_filter *filter);
  */
 int seccomp_filter_install(const struct seccomp_filter *filter, int *listenerfd, struct err *e);
 
+/* The same with other SECCOMP_FILTER_FLAG_*: NEW_LISTENER is among them where the filter notifies. */
+int seccomp_filter_install_flags(const struct seccomp_filter *filter, unsigned flags,
+                                 int *listenerfd, struct err *e);
+
 #endif

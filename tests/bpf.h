@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An interpreter of the classic BPF that seccomp/filter.c writes, for tests that compare a program
+ * An interpreter of the classic BPF that we and libseccomp write, for tests that compare a program
  * with what it was made from. Stricter than the kernel: any other instruction, a load that is not
  * of a word of struct seccomp_data, and an end without an answer make the program broken.
  */
@@ -40,6 +40,9 @@ static inline bool bpf_run(const struct seccomp_filter *filter, const struct sec
 			break;
 		case BPF_JMP | BPF_JEQ | BPF_K:
 			pc += a == in->k ? in->jt : in->jf;
+			break;
+		case BPF_JMP | BPF_JGT | BPF_K:
+			pc += a > in->k ? in->jt : in->jf;
 			break;
 		case BPF_JMP | BPF_JGE | BPF_K:
 			pc += a >= in->k ? in->jt : in->jf;
