@@ -217,44 +217,25 @@ INSIDE(arrange_descriptors)
 		return err_sys(e, "dup3");
 	in->channelfd = first;
 	in->hostprocfd = in->rootfd = -1;
-	if (in->listenerfd >= 0 && in->listenerfd != first + 1) {
-		if (dup3(in->listenerfd, first + 1, O_CLOEXEC) < 0)
-			return err_sys(e, "dup3");
-		in->listenerfd = first + 1;
-	}
-	if (close_range((unsigned)first + 1 + (in->listenerfd >= 0), ~0u, 0))
+	if (close_range((unsigned)first + 1, ~0u, 0))
 		return err_sys(e, "close_range");
 	return 0;
 }
 
 /* ---- exec ---- */
 
-static int say(struct inside *in, struct err *e)
+/* Before the last filter, which may forbid it. */
+INSIDE(say_ready)
 {
 	const struct channel_message ready = {.kind = CHANNEL_READY};
 
-	TRY(channel_send(in->channelfd, &ready, in->listenerfd, e));
-	close_fd(&in->listenerfd);
-	in->said_ready = true;
-	return 0;
-}
-
-/* As early as it can be: a filter may forbid it. */
-INSIDE(say_ready)
-{
-	const struct seccomp_profile_filter *filter = in->container->filter;
-
-	if (filter && filter->notifies && in->listenerfd < 0)
-		return 0;
-	return say(in, e);
+	return channel_send(in->channelfd, &ready, -1, e);
 }
 
 INSIDE(execute)
 {
 	char shown[200];
 
-	if (!in->said_ready)
-		TRY(say(in, e));
 	execve(in->program, (char **)(uintptr_t)in->process->args.items, in->envp);
 	text_printable(in->program, shown, sizeof shown);
 	in->fault = errno == ENOENT ? FAULT_NOT_FOUND : FAULT_CANT_EXECUTE;

@@ -58,7 +58,6 @@ struct container {
 
 	pid_t pid; /* in our pid namespace */
 	int pidfd, procfd;
-	int listenerfd; /* of its seccomp filter */
 };
 
 /* The process inside: its own copy of the container as it was at the clone, and what came since. */
@@ -69,11 +68,9 @@ struct inside {
 	int channelfd; /* to who builds us; after the gate, to who starts us; -1 between them */
 	int hostprocfd; /* O_PATH|O_DIRECTORY of a procfs of the host: our own files in it are "self/..." */
 	int rootfd;     /* the new root, once it is attached; O_PATH */
-	int listenerfd; /* of the seccomp filter, on its way outside */
 	unsigned joins; /* CLONE_NEW* of namespaces that are left for join_namespaces */
-	bool said_ready;
-	int fault;     /* enum channel_fault: whose the failing row is */
-	char *program; /* the file to execute, absolute, as seen from the new root */
+	int fault;      /* enum channel_fault: whose the failing row is */
+	char *program;  /* the file to execute, absolute, as seen from the new root */
 	char **envp;
 };
 
@@ -154,8 +151,10 @@ INSIDE(no_new_privs);
 OUTSIDE(compile_filter); /* linux.seccomp -> container->filter; kept in the store for exec and later */
 INSIDE(install_filter_early); /* where no_new_privs is off: while CAP_SYS_ADMIN is held */
 INSIDE(install_filter_late);
-/* Sends the listener and who it is of to listenerPath. After install_filter_*, from outside. */
-int filter_hand_over(struct container *container, struct err *e);
+void filter_free(struct seccomp_profile_filter *filter);
+
+/* Sends the listener and whose it is to listenerPath. The descriptor stays the caller's. */
+int filter_hand_over(const struct container *container, int listenerfd, struct err *e);
 
 /* ---- create.c ---- */
 OUTSIDE(keep_record); /* in the store: from here on delete --force finds all that there is */
@@ -170,7 +169,7 @@ INSIDE(find_program);        /* with the user's own eyes, by PATH of process.env
 INSIDE(working_directory);   /* made where it lacks; must be inside */
 INSIDE(make_environment);    /* environment.c: in->envp */
 INSIDE(arrange_descriptors); /* 0, 1, 2, those that are preserved, the channel: nothing else */
-INSIDE(say_ready);           /* but for a filter that notifies: its listener goes with the word */
+INSIDE(say_ready);
 INSIDE(execute);
 
 /* ---- score.c ---- */
@@ -183,7 +182,7 @@ int score_play(struct container *container, int *fault, struct err *e);
 int score_open_gate(int channelfd, struct err *e);
 
 /* What comes after the gate. */
-int score_start(int channelfd, int *listenerfd, int *fault, struct err *e);
+int score_start(struct container *container, int *fault, struct err *e);
 
 /* The process inside, from its first instruction to exec. JOINS: inside.joins. */
 _Noreturn void score_play_inside(struct container *container, unsigned joins);

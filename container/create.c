@@ -43,7 +43,6 @@ void container_init(struct container *container, const struct lifecycle_options 
 		.pid = -1,
 		.pidfd = -1,
 		.procfd = -1,
-		.listenerfd = -1,
 	};
 	for (int i = 0; i < NAMESPACES; i++)
 		container->nsfds[i] = -1;
@@ -55,10 +54,10 @@ void container_release(struct container *container)
 {
 	struct err ignored;
 	int *fds[] = {
-		&container->rootfd,     &container->gatefd,     &container->consolefd,
-		&container->terminalfd, &container->channelfd,  &container->inside_channelfd,
-		&container->hostprocfd, &container->targetfd,   &container->pidfd,
-		&container->procfd,     &container->listenerfd,
+		&container->rootfd,     &container->gatefd,    &container->consolefd,
+		&container->terminalfd, &container->channelfd, &container->inside_channelfd,
+		&container->hostprocfd, &container->targetfd,  &container->pidfd,
+		&container->procfd,
 	};
 
 	for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
@@ -67,6 +66,8 @@ void container_release(struct container *container)
 		close_fd(&container->nsfds[i]);
 	close_sources(container, &ignored);
 	group_release(&container->group);
+	filter_free(container->filter);
+	container->filter = NULL;
 	free(container->own_bundle);
 	free(container->own_rootfs);
 }

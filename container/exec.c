@@ -57,8 +57,6 @@ static int attend(struct container *container, struct foreground *foreground, in
 	*status = 0;
 	if (options->pid_file)
 		TRY(pid_file_write(options->pid_file, container->pid, e));
-	if (container->listenerfd >= 0)
-		TRY(filter_hand_over(container, e));
 	return options->detach ? 0 : foreground_wait(foreground, container, status, e);
 }
 

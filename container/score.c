@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -194,15 +195,25 @@ static int inside_failed(const struct channel_message *message, int *fault, stru
 	return err_in(e, "%s", row >= 0 && row < ROWS ? score[row].name : "inside");
 }
 
+/* At once: whatever of the inside's own calls notifies waits for the agent's answer, exec too. */
+static int hand_over(struct container *container, int listenerfd, struct err *e)
+{
+	int r = filter_hand_over(container, listenerfd, e);
+
+	if (r < 0)
+		pidfd_send_signal(container->pidfd, SIGKILL, NULL, 0);
+	return r;
+}
+
 /* Until the inside says KIND, or says READY and is gone behind its exec. */
-static int await(int channelfd, int kind, int *listenerfd, int *fault, struct err *e)
+static int await(struct container *container, int kind, int *fault, struct err *e)
 {
 	bool ready = false;
 
 	for (;;) {
 		struct channel_message message;
 		scoped_fd fd = -1;
-		int r = channel_receive(channelfd, &message, &fd, e);
+		int r = channel_receive(container->channelfd, &message, &fd, e);
 
 		if (r == 0 && ready && kind != CHANNEL_AT)
 			return 0;
@@ -216,11 +227,14 @@ static int await(int channelfd, int kind, int *listenerfd, int *fault, struct er
 			return inside_failed(&message, fault, e);
 		if (message.kind == kind && kind == CHANNEL_AT)
 			return 0;
+		if (message.kind == CHANNEL_LISTENER) {
+			TRY(hand_over(container, fd, e));
+			continue;
+		}
 		if (message.kind != CHANNEL_READY || ready)
 			return err_set(e, EPROTO, "an unexpected message (%d) from inside",
 			               message.kind);
 		ready = true;
-		*listenerfd = take_fd(&fd);
 	}
 }
 
@@ -228,12 +242,11 @@ static int await(int channelfd, int kind, int *listenerfd, int *fault, struct er
 static int first_cause(struct container *container, int *fault, struct err *e)
 {
 	struct err said;
-	int ignored = -1, r;
+	int r;
 
 	if (container->channelfd < 0 || (e->code != EPIPE && e->code != ECONNRESET))
 		return -e->code;
-	r = await(container->channelfd, CHANNEL_AT, &ignored, fault, &said);
-	close_fd(&ignored);
+	r = await(container, CHANNEL_AT, fault, &said);
 	if (r < 0)
 		*e = said;
 	return -e->code;
@@ -255,17 +268,14 @@ int score_play(struct container *container, int *fault, struct err *e)
 {
 	*fault = FAULT_OURS;
 	for (int row = 0; row < ROWS; row++) {
-		int ignored = -1;
-
 		if (!score[row].outside || !wanted(row, container))
 			continue;
 		if (meets(row))
-			TRY(await(container->channelfd, CHANNEL_AT, &ignored, fault, e));
+			TRY(await(container, CHANNEL_AT, fault, e));
 		if (play_outside_row(container, row, e) < 0)
 			return first_cause(container, fault, e);
 	}
-	return await(container->channelfd, container->comes_later ? CHANNEL_AT : CHANNEL_READY,
-	             &container->listenerfd, fault, e);
+	return await(container, container->comes_later ? CHANNEL_AT : CHANNEL_READY, fault, e);
 }
 
 int score_open_gate(int channelfd, struct err *e)
@@ -275,10 +285,10 @@ int score_open_gate(int channelfd, struct err *e)
 	return channel_send(channelfd, &go, -1, e);
 }
 
-int score_start(int channelfd, int *listenerfd, int *fault, struct err *e)
+int score_start(struct container *container, int *fault, struct err *e)
 {
 	*fault = FAULT_OURS;
-	return await(channelfd, CHANNEL_READY, listenerfd, fault, e);
+	return await(container, CHANNEL_READY, fault, e);
 }
 
 /* ---- inside ---- */
@@ -333,7 +343,6 @@ _Noreturn void score_play_inside(struct container *container, unsigned joins)
 		.channelfd = container->inside_channelfd,
 		.hostprocfd = container->hostprocfd,
 		.rootfd = -1,
-		.listenerfd = -1,
 	};
 	struct err e = {0};
 

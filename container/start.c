@@ -36,19 +36,15 @@ static int open_gate_and_wait(struct container *container, struct err *e)
 	TRY(container->channelfd);
 	TRY(score_open_gate(container->channelfd, e));
 	unlinkat(container->entry->fd, "start", 0);
-	r = score_start(container->channelfd, &container->listenerfd, &fault, e);
+	r = score_start(container, &fault, e);
 	container->hook_failed = r < 0 && fault == FAULT_HOOK;
 	return r;
 }
 
 int container_started(struct container *container, struct err *e)
 {
-	int r = 0;
+	int r = run_poststart_hooks(container, e);
 
-	if (container->listenerfd >= 0)
-		r = filter_hand_over(container, e);
-	if (r == 0)
-		r = run_poststart_hooks(container, e);
 	if (r < 0)
 		pidfd_send_signal(container->pidfd, SIGKILL, NULL, 0);
 	return r;

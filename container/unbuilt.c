@@ -97,38 +97,3 @@ TODO int no_new_privs(struct inside *in, struct err *e)
 	return 0;
 }
 
-TODO int compile_filter(struct container *container, struct err *e)
-{
-	return 0;
-}
-
-TODO int install_filter_early(struct inside *in, struct err *e)
-{
-	return 0;
-}
-
-TODO int install_filter_late(struct inside *in, struct err *e)
-{
-	return 0;
-}
-
-TODO int filter_hand_over(struct container *container, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO int seccomp_profile_compile(const struct seccomp_profile *profile,
-                                 struct seccomp_profile_filter *filter, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
-
-TODO void seccomp_profile_filter_release(struct seccomp_profile_filter *filter)
-{
-}
-
-TODO int seccomp_profile_filter_install(const struct seccomp_profile_filter *filter,
-                                        int *listenerfd, struct err *e)
-{
-	return err_set(e, ENOSYS, "not there yet");
-}
