@@ -181,7 +181,7 @@ check-escape: all escape-tests
 check-oci: $(if $(RUNTIME),,all)
 	@RUNTIME=$(RUNTIME) AGENTDOCK_BUILD=$(BUILD) tests/oci/check
 bench: deps-bench
-	@$(MAKE) -s all $(addprefix $(BUILD)/bench/,floor spawn library)
+	@$(MAKE) -s all $(addprefix $(BUILD)/bench/,floor spawn verbs library)
 	@tests/bench/bench.py
 $(BUILD)/bench/library: tests/bench/library.c $(LIB)
 	@mkdir -p $(@D)

@@ -19,6 +19,8 @@ import subprocess
 import sys
 import time
 
+import oci
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, "build")
 WORK = os.path.join(BUILD, "bench")
@@ -96,7 +98,6 @@ def oci_config():
             {"destination": "/dev/mqueue", "type": "mqueue", "source": "mqueue", "options": sorted(here)},
         ],
         "linux": {
-            "cgroupsPath": "/bench-oci",
             "uidMappings": ids, "gidMappings": ids,
             "namespaces": [{"type": kind} for kind in ("pid", "network", "ipc", "uts", "mount", "cgroup", "user")],
             "resources": {"memory": {"limit": 512 << 20, "swap": 512 << 20}, "pids": {"limit": 256},
@@ -108,6 +109,15 @@ def oci_config():
             "readonlyPaths": ["/proc/" + name for name in ("bus", "fs", "irq", "sys", "sysrq-trigger")],
         },
     }
+
+
+def make_bundle(name, more):
+    bundle, config = os.path.join(WORK, name), oci_config()
+    config["linux"].update(more)
+    os.makedirs(bundle, exist_ok=True)
+    with open(os.path.join(bundle, "config.json"), "w", encoding="ascii") as file:
+        json.dump(config, file)
+    return bundle
 
 
 def filter_program():
@@ -131,10 +141,7 @@ def contenders():
              ("floor", "host", [floor, lower, "/bin/true"]),
              ("floor, /proc covered", "host", [floor, "-m", lower, "/bin/true"]),
              (SAME_WALLS, "host", [floor, "-m", "-d", template, lower, "/bin/true"])]
-    bundle = os.path.join(WORK, "oci")
-    os.makedirs(bundle, exist_ok=True)
-    with open(os.path.join(bundle, "config.json"), "w", encoding="ascii") as file:
-        json.dump(oci_config(), file)
+    bundle = make_bundle("oci", {"cgroupsPath": "/bench-oci"})
     for name in ("crun", "runc"):
         path = shutil.which(name)
         if path:
@@ -455,10 +462,11 @@ def replace(text, name, lines):
 
 
 def render(result):
-    for line in [*launch_table(result), "", *other_tables(result)]:
+    for line in [*launch_table(result), "", *oci.table(result["oci"]), "", *other_tables(result)]:
         print(line)
     text = open(DOC, encoding="utf-8").read()
     text = replace(text, "launches", [machine_line(result), "", *launch_table(result)])
+    text = replace(text, "containers", oci.table(result["oci"]))
     text = replace(text, "others", other_tables(result))
     text = replace(text, "steps", steps_table(result))
     with open(DOC, "w", encoding="utf-8") as file:
@@ -480,6 +488,7 @@ def measure(options):
     load = machine()
     make_tree()
     result = {"machine": load, "launch": measure_launch(options.rounds)}
+    result["oci"] = oci.measure(BUILD, WORK, make_bundle("oci-any", {}), options.rounds, spawn, summary)
     result["library"] = measure_library(options.rounds)
     result["prepared"] = measure_library(options.rounds, "prepared")
     result["large_caller"] = measure_large_caller(20 if options.quick else 100)
