@@ -177,6 +177,8 @@ static void run_at_once(int rounds, int at_once)
 	int started = 0, ended = 0, status;
 	struct rusage usage;
 
+	if (commands[0].nsfd >= 0 && setns(commands[0].nsfd, CLONE_NEWNS) < 0)
+		die("entering the mount namespace");
 	while (ended < rounds) {
 		struct running *slot;
 		pid_t pid;
