@@ -150,11 +150,12 @@ with_filter() {
 	edit ".linux.seccomp = ({\"defaultAction\": \"SCMP_ACT_ALLOW\"} + $filter)
 		| if .linux.seccomp | tostring | contains(\"SCMP_ACT_NOTIFY\") then .linux.seccomp.listenerPath = \"$here/listener\" else . end" \
 		"$@" --argjson features "$features"
-	script_runs 'echo ran'
+	script_runs 'while read -r name mode; do [ $name != Seccomp: ] || echo $mode; done </proc/self/status'
 	kill "$listener" 2>/dev/null || true
 	wait "$listener" || true
 	rm -f "$here/listening" "$here/listener"
-	says ran
+	# there is a filter
+	says 2
 }
 
 # the calls are such as no shell makes
@@ -178,7 +179,10 @@ readonly rare='["acct", "swapon", "swapoff", "reboot", "settimeofday", "sethostn
 @test "features-linux:seccomp-3 each of archs must be recognized" {
 	document
 	feature '.linux.seccomp.archs[]' >/dev/null
-	with_filter '{"architectures": $features.linux.seccomp.archs, "syscalls": [{"names": ["acct"], "action": "SCMP_ACT_ERRNO"}]}'
+	# a filter is of one endianness, here the smaller one
+	with_filter '{"architectures": ($features.linux.seccomp.archs - ["SCMP_ARCH_MIPS", "SCMP_ARCH_MIPS64",
+			"SCMP_ARCH_MIPS64N32", "SCMP_ARCH_PPC", "SCMP_ARCH_PPC64", "SCMP_ARCH_S390", "SCMP_ARCH_S390X",
+			"SCMP_ARCH_PARISC", "SCMP_ARCH_PARISC64", "SCMP_ARCH_M68K", "SCMP_ARCH_SHEB"]), "syscalls": [{"names": ["acct"], "action": "SCMP_ACT_ERRNO"}]}'
 }
 
 @test "features-linux:seccomp-4 each of knownFlags must be recognized" {
