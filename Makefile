@@ -3,7 +3,7 @@
 # make demo       the fixture repository's tests, in a sandbox     make check   every test
 # make image      the default image                                make arch    are the layers kept?
 # make bench      beside other runtimes, into docs/performance.md   make check-vm   those that cgroup v2 concerns, under it
-# make check-oci  the conformance suite, of RUNTIME=PATH or of ours
+# make check-oci  what the OCI runtime-spec demands; RUNTIME=PATH asks another runtime
 # make lint       clang-tidy, cppcheck, -fanalyzer, clang-format   make [un]install DESTDIR= PREFIX=
 # SANITIZE=1 builds with ASan and UBSan in build-asan/; CC=clang builds with clang in build-clang/. V=1 shows commands.
 # make fuzz       looks for inputs that break a parser, FUZZ_SECONDS=60 each; those found before are part of check

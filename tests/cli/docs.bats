@@ -25,6 +25,10 @@ setup() {
 	python3 "$docs" oci
 }
 
+@test "docs/oci-conformance.md has every test of the runtime-spec's sentences, and no other" {
+	python3 "$root/tests/oci/results" --check
+}
+
 @test "the manual page describes every option of run, and no other" {
 	python3 "$docs" options "$("$agentdock" run --help)"
 }

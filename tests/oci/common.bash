@@ -14,7 +14,7 @@ setup() {
 	runtime=${RUNTIME:-$build/agentdock-runtime}
 	id=oci-test-$BASHPID-$BATS_TEST_NUMBER
 	group=/$id
-	here=/tmp/$id
+	here=${BATS_RUN_TMPDIR%/*}/$id
 	mkdir -m 0755 "$here"
 	mkfifo "$here/never"
 	store=$here/store
