@@ -47,7 +47,7 @@ static int link_controllers(int tmpfsfd, const char *directory, struct err *e)
 
 	if (!strchr(directory, ','))
 		return 0;
-	strcpy(names, directory);
+	memcpy(names, directory, strlen(directory) + 1);
 	while ((name = strsep(&rest, ",")))
 		if (symlinkat(directory, tmpfsfd, name) < 0 && errno != EEXIST)
 			return err_sys(e, "making the link %s", name);

@@ -115,7 +115,7 @@ static void add_data(char *data, const char *word)
 
 	if (length)
 		data[length++] = ',';
-	strcpy(data + length, word);
+	memcpy(data + length, word, strlen(word) + 1);
 }
 
 static void change(uint64_t *set, uint64_t *clear, const struct option *option)

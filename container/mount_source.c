@@ -26,7 +26,7 @@ static int set_attributes(int fd, bool tree, struct mount_attr *attributes)
 unsigned long source_propagation(const struct oci_config *config)
 {
 	/* only a container whose own root is shared may hand mounts back to the host */
-	return config->linux_part->rootfs_propagation & MS_SHARED ? 0 : MS_SLAVE;
+	return (config->linux_part->rootfs_propagation & MS_SHARED) ? 0 : MS_SLAVE;
 }
 
 /* Locked flags can be set and not cleared: what was asked for in vain is stricter than asked. */

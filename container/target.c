@@ -47,7 +47,7 @@ static size_t next_name(const struct walk *walk, size_t *start)
 static int read_link(struct walk *walk, int parentfd, const char *name, size_t start, size_t length,
                      struct err *e)
 {
-	char text[PATH_SIZE], path[PATH_SIZE];
+	char text[PATH_SIZE], path[PATH_SIZE] = "";
 	ssize_t size = readlinkat(parentfd, name, text, sizeof text);
 
 	/* gone, or no link any more: somebody exchanges it, and the walk tries again */
@@ -55,14 +55,12 @@ static int read_link(struct walk *walk, int parentfd, const char *name, size_t s
 		return err_sys(e, "reading the link \"%s\"", name);
 	if (++walk->links > LINKS_MAX)
 		return err_set(e, ELOOP, "\"%s\": too many symbolic links in the image", name);
-	if (size >= 0)
-		TRY(text_format(path, sizeof path, e, "%.*s/%.*s/%s",
-		                text[0] == '/' ? 0 : (int)start, walk->path, (int)size, text,
-		                walk->path + start + length));
-	else
-		memcpy(path, walk->path, sizeof path);
-	memcpy(walk->path, path, sizeof path);
 	walk->done = 0;
+	if (size < 0)
+		return 0;
+	TRY(text_format(path, sizeof path, e, "%.*s/%.*s/%s", text[0] == '/' ? 0 : (int)start,
+	                walk->path, (int)size, text, walk->path + start + length));
+	memcpy(walk->path, path, sizeof path);
 	return 0;
 }
 
