@@ -6,10 +6,9 @@
  *  - A pid namespace is entered only by being born there, and a namespace that is another's must be
  *    entered before one gives up the privilege for it by a user namespace. Where either is the case a
  *    process goes ahead, joins, and clones the inside as our child (CLONE_PARENT), so that who waits
- *    for it and dies with it is the same in each case. It shares our memory and descriptors, and we
- *    stand still for as long as it is there.
- *  - What it can't join, sharing our memory (time) or being outside of the group (cgroup), the inside
- *    joins itself.
+ *    for it and dies with it is the same in each case.
+ *  - A cgroup namespace is joined by the inside itself: who is in one can be cloned only into groups
+ *    beneath its root, and its own group is not.
  *  - What is new, and need not be cloned into, is made inside, by the root of the new user namespace, whom
  *    the kernel makes the owner of an IPC namespace's message queues, and while we go on.
  *  - In a new user namespace our files in /proc belong to us until we change user. From then on, and
@@ -52,8 +51,8 @@ static const struct namespace_type {
 	{CLONE_NEWCGROUP, "cgroup", "cgroup"}, {CLONE_NEWTIME, "time", "time"},
 };
 
-/* These can be joined by the inside only, see above. */
-enum { JOINED_INSIDE = CLONE_NEWCGROUP | CLONE_NEWTIME };
+/* See above. */
+enum { JOINED_INSIDE = CLONE_NEWCGROUP };
 
 bool has_new_namespace(const struct oci_config *config, int type)
 {
@@ -206,53 +205,50 @@ INSIDE(join_namespaces)
 
 /* ---- the clone ---- */
 
-/* The one that goes ahead, and what it and we tell each other, in memory that both have. */
+/* The one that goes ahead. It lies in memory that it and we share, all else is a copy of ours. */
 struct forerunner {
 	struct container *container;
 	struct clone_args args;
 	unsigned joins, joins_inside;
-	pid_t pid;
+	int pidfd;
+	pid_t pid;        /* 0: it did not get there */
 	struct err error; /* code 0: none */
 };
 
-enum { STACK_BYTES = 1 << 20 };
-
-static int run_ahead(void *data)
+static _Noreturn void run_ahead(struct forerunner *ahead)
 {
-	struct forerunner *ahead = data;
+	pid_t pid;
 
 	if (join(ahead->container, ahead->joins, &ahead->error) < 0)
-		return 1;
-	ahead->pid = process_clone3(&ahead->args);
-	if (ahead->pid == 0)
+		_exit(1);
+	pid = process_clone3(&ahead->args);
+	if (pid == 0)
 		score_play_inside(ahead->container, ahead->joins_inside);
-	return 0;
+	ahead->pid = pid;
+	_exit(0);
 }
 
-/* We stand still until it has ended: by then the inside is our child, or there is an error. */
+/* Its table of descriptors is ours, so that the pidfd is in there. */
 static int send_ahead(struct forerunner *ahead, struct err *e)
 {
-	void *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
-	                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+	const struct clone_args args = {.flags = CLONE_FILES, .exit_signal = SIGCHLD};
 	pid_t pid;
-	int r = 0;
 
-	if (stack == MAP_FAILED)
-		return err_sys(e, "no memory for a stack");
 	ahead->args.flags |= CLONE_PARENT;
 	ahead->args.exit_signal = 0; /* as its own: SIGCHLD */
-	pid = clone(run_ahead, (char *)stack + STACK_BYTES,
-	            CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, ahead);
-	if (pid < 0)
-		r = err_sys(e, "making a process that joins namespaces");
-	else
-		process_end(&pid, false);
-	munmap(stack, STACK_BYTES);
-	if (r == 0 && ahead->error.code) {
+	pid = process_clone3(&args);
+	if (pid == 0)
+		run_ahead(ahead);
+	if (pid < 0) {
+		errno = -pid;
+		return err_sys(e, "making a process that joins namespaces");
+	}
+	process_end(&pid, false);
+	if (ahead->error.code) {
 		*e = ahead->error;
 		return -e->code;
 	}
-	return r;
+	return ahead->pid ? 0 : err_set(e, ECHILD, "the process that joins namespaces was killed");
 }
 
 /* The others are made inside, see above. */
@@ -269,37 +265,48 @@ static int open_channel(struct container *container, struct err *e)
 	return 0;
 }
 
-static int clone_it(struct container *container, struct err *e)
+static int clone_it(struct container *container, struct forerunner *ahead, struct err *e)
 {
 	unsigned fresh = new_flags(container), joined = joined_flags(container);
-	struct forerunner ahead = {
-		.container = container,
-		.args = {.flags = CLONE_PIDFD | (fresh & (unsigned)AT_CLONE),
-	                 .pidfd = (uintptr_t)&container->pidfd,
-	                 .exit_signal = SIGCHLD},
-	};
 
-	if (container->group.v2fd >= 0 && !container->joins_later) {
-		ahead.args.flags |= CLONE_INTO_CGROUP;
-		ahead.args.cgroup = (unsigned)container->group.v2fd;
-	}
 	if (container->joins)
 		TRY(target_flags(container, &joined, e));
-	ahead.joins = joined & ~(unsigned)JOINED_INSIDE;
-	ahead.joins_inside = joined & JOINED_INSIDE;
-	if ((joined & (CLONE_NEWPID | CLONE_NEWUSER)) || ((fresh & CLONE_NEWUSER) && ahead.joins)) {
-		TRY(send_ahead(&ahead, e));
-	} else {
-		ahead.pid = process_clone3(&ahead.args);
-		if (ahead.pid == 0)
-			score_play_inside(container, joined);
+	ahead->args.flags = CLONE_PIDFD | (fresh & (unsigned)AT_CLONE);
+	if (container->group.v2fd >= 0 && !container->joins_later) {
+		ahead->args.flags |= CLONE_INTO_CGROUP;
+		ahead->args.cgroup = (unsigned)container->group.v2fd;
 	}
-	if (ahead.pid < 0) {
-		errno = -ahead.pid;
-		return refused("making the container's first process", e);
-	}
-	container->pid = ahead.pid;
+	ahead->joins = joined & ~(unsigned)JOINED_INSIDE;
+	ahead->joins_inside = joined & JOINED_INSIDE;
+	if ((joined & (CLONE_NEWPID | CLONE_NEWUSER)) || ((fresh & CLONE_NEWUSER) && ahead->joins))
+		return send_ahead(ahead, e);
+	ahead->pid = process_clone3(&ahead->args);
+	if (ahead->pid == 0)
+		score_play_inside(container, joined);
 	return 0;
+}
+
+static int clone_with_forerunner(struct container *container, struct err *e)
+{
+	struct forerunner *ahead = mmap(NULL, sizeof *ahead, PROT_READ | PROT_WRITE,
+	                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int r;
+
+	if (ahead == MAP_FAILED)
+		return err_sys(e, "mmap");
+	ahead->container = container;
+	ahead->pidfd = -1;
+	ahead->args.pidfd = (uintptr_t)&ahead->pidfd;
+	ahead->args.exit_signal = SIGCHLD;
+	r = clone_it(container, ahead, e);
+	container->pid = ahead->pid;
+	container->pidfd = ahead->pidfd;
+	munmap(ahead, sizeof *ahead);
+	if (r == 0 && container->pid < 0) {
+		errno = -container->pid;
+		r = refused("making the container's first process", e);
+	}
+	return r;
 }
 
 /*
@@ -314,7 +321,7 @@ OUTSIDE(clone_inside)
 	/* in a new user namespace not before "user ids", see above */
 	if (!(new_flags(container) & CLONE_NEWUSER) && prctl(PR_SET_DUMPABLE, 0))
 		return err_sys(e, "prctl(PR_SET_DUMPABLE)");
-	TRY(clone_it(container, e));
+	TRY(clone_with_forerunner(container, e));
 	close_fd(&container->inside_channelfd);
 	close_fd(&container->gatefd);
 	close_fd(&container->consolefd);
