@@ -3,7 +3,7 @@
  * Which devices a container may open and make. The document's rules and, behind them, those of the
  * default devices are one list, in which nothing is allowed at first and the last rule that matches an
  * access counts. v2 is given the list as it is, as a program (group_bpf.c). v1 knows only a default and
- * exceptions to it, which may not overlap: the list is put so here, or refused where it cannot be.
+ * exceptions to it: the list is put so here, or refused where it cannot be.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -98,7 +98,8 @@ static bool meet(const struct device_rule *a, const struct device_rule *b)
 	       (a->minor < 0 || b->minor < 0 || a->minor == b->minor);
 }
 
-/* The kernel lets an access pass by one exception alone, so each has what wider ones have. */
+/* The kernel lets an access pass by one exception alone, so each has what wider ones have. Of two that
+ * cross (1:* and *:3) neither has what takes both: less than was asked for, never more. */
 static void set_add(struct device_set *set, struct device_rule rule)
 {
 	struct device_rule *same = NULL;
