@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "container/capabilities.h"
 #include "container/group.h"
 #include "container/lifecycle.h"
 #include "container/store.h"
@@ -42,6 +43,7 @@ struct container {
 	struct group group;
 	struct container_mounts *mounts;
 	struct seccomp_profile_filter *filter; /* NULL: none is wanted */
+	struct capability_sets capabilities;   /* that the process is to have */
 
 	int rootfd; /* exec: none. A detached tree of root.path, not yet anywhere (OPEN_TREE_CLONE) */
 	int gatefd; /* the listening socket of the store's "start", held by the inside */
@@ -128,12 +130,13 @@ int terminal_receive(int socketfd, struct err *e); /* the master, from container
 /* ---- host_settings.c: what is of the container's namespaces or of its first process ---- */
 OUTSIDE(move_net_devices);
 OUTSIDE(join_rdt);
-INSIDE(session_keyring);
 INSIDE(raise_loopback);
 INSIDE(set_names);   /* hostname, domainname */
 INSIDE(set_sysctls); /* refuses those that are not of a namespace of the container's own */
 
-/* ---- process.c: each acts on the calling process ---- */
+/* ---- process.c: each of the inside's acts on the calling process ---- */
+OUTSIDE(check_process); /* what can be told before the clone; container->capabilities */
+INSIDE(session_keyring);
 INSIDE(set_oom_score);
 INSIDE(set_scheduler);
 INSIDE(set_io_priority);

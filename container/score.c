@@ -41,6 +41,12 @@ static bool wants_terminal(const struct container *container)
 	return container->process && container->process->terminal;
 }
 
+/* One without can be created, and not started. */
+static bool has_process(const struct container *container)
+{
+	return container->process;
+}
+
 static bool wants_keyring(const struct container *container)
 {
 	return !container->options->no_new_keyring;
@@ -99,6 +105,7 @@ struct container_step {
 static const struct container_step score[] = {
 	/* name                     outside                   inside                      only when    */
 	{ "namespaces",             open_namespaces,          NULL,                       NULL         },
+	{ "process",                check_process,            NULL,                       NULL         },
 	{ "seccomp",                compile_filter,           NULL,                       NULL         },
 	{ "place of the cgroup",    place_group,              NULL,                       starts_new   },
 	/* before it is made: what a kill leaves of it is found by the record */
@@ -116,7 +123,7 @@ static const struct container_step score[] = {
 	{ "namespaces",             NULL,                     join_namespaces,            NULL         },
 	/* while our files in /proc are ours: see namespaces.c */
 	{ "time offsets",           NULL,                     own_time_namespace,         wants_time_namespace },
-	{ "oom score",              NULL,                     set_oom_score,              NULL         },
+	{ "oom score",              NULL,                     set_oom_score,              has_process  },
 	{ "cgroup membership",      NULL,                     join_group,                 NULL         },
 	{ "user ids",               map_ids,                  become_root,                wants_user_namespace },
 	{ "namespaces",             NULL,                     new_namespaces,             starts_new   },
@@ -140,12 +147,12 @@ static const struct container_step score[] = {
 	{ "sysctl",                 NULL,                     set_sysctls,                starts_new   },
 	{ "masked paths",           NULL,                     mask_paths,                 starts_new   },
 	{ "read-only paths",        NULL,                     protect_paths,              starts_new   },
-	{ "scheduler",              NULL,                     set_scheduler,              NULL         },
-	{ "I/O priority",           NULL,                     set_io_priority,            NULL         },
+	{ "scheduler",              NULL,                     set_scheduler,              has_process  },
+	{ "I/O priority",           NULL,                     set_io_priority,            has_process  },
 	{ "memory policy",          NULL,                     set_memory_policy,          NULL         },
 	{ "CPU affinity",           NULL,                     set_affinity,               joins        },
 	{ "personality",            NULL,                     set_personality,            NULL         },
-	{ "rlimits",                NULL,                     set_rlimits,                NULL         },
+	{ "rlimits",                NULL,                     set_rlimits,                has_process  },
 	{ "working directory",      NULL,                     working_directory,          NULL         },
 	/* after "working directory", which may have to be made */
 	{ "read-only root",         NULL,                     protect_root,               starts_new   },

@@ -9,6 +9,7 @@
 #define RUNTIME_IDENTITY_IDENTITY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -54,6 +55,10 @@ int identity_set_rlimits(const struct identity *identity, struct err *e);
 
 /* Drops every capability from the bounding set and clears the ambient set. */
 int identity_drop_bounding(struct err *e);
+
+/* The supplementary groups; gid and uid, all of real, effective, saved, and fs. In this order. */
+int identity_set_groups(const uint32_t *groups, size_t count, struct err *e);
+int identity_set_ids(uint32_t uid, uint32_t gid, struct err *e);
 
 /* Sets groups (none), gid, uid: all of real, effective, saved, and fs. */
 int identity_become_user(uint32_t uid, uint32_t gid, struct err *e);

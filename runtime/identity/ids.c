@@ -47,11 +47,12 @@ int identity_map_ids(int procfd, uint32_t host_base, struct err *e)
 	return write_map(procfd, "gid_map", line, e);
 }
 
-static int drop_groups(struct err *e)
+int identity_set_groups(const uint32_t *groups, size_t count, struct err *e)
 {
-	if (syscall(SYS_setgroups, 0, NULL) == 0)
+	if (syscall(SYS_setgroups, count, groups) == 0)
 		return 0;
-	err_sys(e, "giving up the supplementary groups");
+	err_sys(e,
+	        count ? "setting the supplementary groups" : "giving up the supplementary groups");
 	return err_hint(e, "this needs CAP_SETGID and a user namespace whose setgroups is "
 	                   "\"allow\"");
 }
@@ -61,8 +62,8 @@ static int set_gid(uint32_t gid, struct err *e)
 	if (syscall(SYS_setresgid, gid, gid, gid) == 0)
 		return 0;
 	err_sys(e, "becoming group %u", gid);
-	return err_hint(e, "this needs CAP_SETGID and, in a user namespace, an id below %u",
-	                (unsigned)IDENTITY_RANGE);
+	return err_hint(
+		e, "this needs CAP_SETGID and, in a user namespace, an id that is mapped there");
 }
 
 static int set_uid(uint32_t uid, struct err *e)
@@ -70,8 +71,8 @@ static int set_uid(uint32_t uid, struct err *e)
 	if (syscall(SYS_setresuid, uid, uid, uid) == 0)
 		return 0;
 	err_sys(e, "becoming user %u", uid);
-	return err_hint(e, "this needs CAP_SETUID and, in a user namespace, an id below %u",
-	                (unsigned)IDENTITY_RANGE);
+	return err_hint(
+		e, "this needs CAP_SETUID and, in a user namespace, an id that is mapped there");
 }
 
 static int verify_ids(uint32_t uid, uint32_t gid, struct err *e)
@@ -87,21 +88,27 @@ static int verify_ids(uint32_t uid, uint32_t gid, struct err *e)
 	if (rgid != gid || egid != gid || sgid != gid || (gid_t)setfsgid((gid_t)-1) != gid)
 		return err_set(e, EPERM, "becoming group %u: the kernel kept another group id",
 		               gid);
-	if (getgroups(0, NULL) != 0)
-		return err_set(e, EPERM, "becoming user %u: supplementary groups are left", uid);
 	return 0;
 }
 
-int identity_become_user(uint32_t uid, uint32_t gid, struct err *e)
+int identity_set_ids(uint32_t uid, uint32_t gid, struct err *e)
 {
 	/* To the set*id calls, -1 means "leave it as it is", which here would be root. */
 	if (uid == (uint32_t)-1 || gid == (uint32_t)-1)
 		return err_set(e, EINVAL, "becoming user %u, group %u: %u is not an id", uid, gid,
 		               (uint32_t)-1);
-	TRY(drop_groups(e));
 	TRY(set_gid(gid, e));
 	TRY(set_uid(uid, e));
 	return verify_ids(uid, gid, e);
+}
+
+int identity_become_user(uint32_t uid, uint32_t gid, struct err *e)
+{
+	TRY(identity_set_groups(NULL, 0, e));
+	TRY(identity_set_ids(uid, gid, e));
+	if (getgroups(0, NULL) != 0)
+		return err_set(e, EPERM, "becoming user %u: supplementary groups are left", uid);
+	return 0;
 }
 
 int identity_become_root(struct err *e)
