@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -19,10 +20,12 @@
 #include "base/files.h"
 #include "base/process.h"
 #include "base/scoped.h"
+#include "base/strings.h"
 
 enum {
 	MAKE_ATTEMPTS = 16,
-	WALK_DEPTH_MAX = 32,
+	LEVELS_FIRST = 8,
+	LEVEL_SPARE = 64,
 	REMOVE_TIMEOUT_US = 2000000,
 	REMOVE_BACKOFF_LEAST_US = 100,
 	REMOVE_BACKOFF_MOST_US = 20000,
@@ -104,14 +107,26 @@ int subtree_enable(int groupfd, const char *controller)
 	return control_write(groupfd, "cgroup.subtree_control", enable);
 }
 
-static int walk(int fd, hierarchy_visit *visit, void *data, int depth)
+/* One group on the way down: the names of those below it, each with its NUL, and how far we are. */
+struct level {
+	char *names;
+	size_t length, room, at, current;
+};
+
+/* The way down to FD. One descriptor, whatever the depth: who is in a group may make it as deep as he
+ * likes. */
+struct walk {
+	int fd;
+	struct level *levels;
+	size_t depth, room;
+};
+
+static int list_below(int fd, struct level *level)
 {
 	scoped_fd again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	scoped_dir dir = NULL;
 	struct dirent *entry;
 
-	if (depth > WALK_DEPTH_MAX)
-		return -ELOOP;
 	if (again < 0)
 		return -errno;
 	dir = fdopendir(again);
@@ -119,27 +134,92 @@ static int walk(int fd, hierarchy_visit *visit, void *data, int depth)
 		return -errno;
 	take_fd(&again);
 	while ((entry = readdir(dir))) {
-		scoped_fd child = -1;
+		size_t size = strlen(entry->d_name) + 1;
 
 		if (entry->d_type != DT_DIR || strcmp(entry->d_name, ".") == 0 ||
 		    strcmp(entry->d_name, "..") == 0)
 			continue;
-		child = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-		if (child < 0) {
-			if (errno == ENOENT)
-				continue;
-			return -errno;
-		}
-		TRY(walk(child, visit, data, depth + 1));
-		TRY(visit(fd, entry->d_name, child, data));
+		if (!bytes_grow(&level->names, &level->room, level->length + size, LEVEL_SPARE))
+			return -ENOMEM;
+		memcpy(level->names + level->length, entry->d_name, size);
+		level->length += size;
 	}
 	return 0;
 }
 
+/* Goes down to FD, which it takes. */
+static int walk_down(struct walk *walk, int fd)
+{
+	if (walk->depth == walk->room) {
+		size_t room = 2 * walk->room + LEVELS_FIRST;
+		struct level *levels = reallocarray(walk->levels, room, sizeof *levels);
+
+		if (!levels) {
+			close(fd);
+			return -ENOMEM;
+		}
+		walk->levels = levels;
+		walk->room = room;
+	}
+	close_fd(&walk->fd);
+	walk->fd = fd;
+	walk->levels[walk->depth] = (struct level){0};
+	return list_below(fd, &walk->levels[walk->depth++]);
+}
+
+/* A group has its place for good, so ".." is the one that we came from. */
+static int walk_up(struct walk *walk, hierarchy_visit *visit, void *data)
+{
+	const struct level *above = &walk->levels[walk->depth - 2];
+	int parentfd = openat(walk->fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
+
+	if (parentfd < 0)
+		return -errno;
+	r = visit(parentfd, above->names + above->current, walk->fd, data);
+	close_fd(&walk->fd);
+	walk->fd = parentfd;
+	free(walk->levels[--walk->depth].names);
+	return r;
+}
+
+static int walk_on(struct walk *walk, hierarchy_visit *visit, void *data)
+{
+	for (;;) {
+		struct level *level = &walk->levels[walk->depth - 1];
+		int fd;
+
+		if (level->at == level->length && walk->depth == 1)
+			return visit(-1, "", walk->fd, data);
+		if (level->at == level->length) {
+			TRY(walk_up(walk, visit, data));
+			continue;
+		}
+		level->current = level->at;
+		level->at += strlen(level->names + level->at) + 1;
+		fd = openat(walk->fd, level->names + level->current,
+		            O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		if (fd < 0 && errno != ENOENT)
+			return -errno;
+		if (fd >= 0)
+			TRY(walk_down(walk, fd));
+	}
+}
+
 int hierarchy_walk(int groupfd, hierarchy_visit *visit, void *data)
 {
-	TRY(walk(groupfd, visit, data, 0));
-	return visit(-1, "", groupfd, data);
+	struct walk walk = {.fd = -1};
+	int fd = openat(groupfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
+
+	if (fd < 0)
+		return -errno;
+	r = walk_down(&walk, fd);
+	if (r == 0)
+		r = walk_on(&walk, visit, data);
+	while (walk.depth > 0)
+		free(walk.levels[--walk.depth].names);
+	free(walk.levels);
+	close_fd(&walk.fd);
+	return r;
 }
 
 static int remove_one(int parentfd, const char *name, int fd, void *data)

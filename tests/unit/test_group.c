@@ -439,13 +439,21 @@ static void test_document_rules(void **state)
 
 /* ---- real groups ---- */
 
+static int make_at(struct group *group, enum group_manager manager, const char *path)
+{
+	int r;
+
+	group_init(group);
+	r = group_place(group, manager, path, "ID", &e);
+	return r < 0 ? r : group_make(group, &e);
+}
+
 static void make_named(struct group *group, const char *name)
 {
 	char path[128];
 
 	snprintf(path, sizeof path, "/%s/%s", parent, name);
-	group_init(group);
-	assert_ok(group_make(group, GROUP_CGROUPFS, path, "ID", &e));
+	assert_ok(make_at(group, GROUP_CGROUPFS, path));
 }
 
 static void end(struct group *group)
@@ -551,11 +559,11 @@ static void test_life(void **state)
 	/* an empty one is taken, and not removed when that fails */
 	assert_true(asprintf(&path, "/%s/life/deep", parent) > 0);
 	group_init(&again);
-	assert_ok(group_make(&again, GROUP_CGROUPFS, path, "ID", &e));
+	assert_ok(make_at(&again, GROUP_CGROUPFS, path));
 	group_release(&again);
 	start(&group, main_sleep, NULL);
 	group_init(&again);
-	assert_int_equal(group_make(&again, GROUP_CGROUPFS, path, "ID", &e), -EBUSY);
+	assert_int_equal(make_at(&again, GROUP_CGROUPFS, path), -EBUSY);
 	assert_text_has("has processes");
 	end(&group);
 
@@ -608,6 +616,38 @@ static void test_processes(void **state)
 	assert_ok(group_remove(&group, &e));
 }
 
+/* Who is in a group may make it deep. */
+static void test_deep(void **state)
+{
+	enum { DEPTH = 300 };
+	struct group group;
+	struct members members;
+	scoped_mem pid_t *pids = NULL;
+	size_t count;
+	int fd, next;
+	char text[16];
+	pid_t pid;
+
+	(void)state;
+	make_named(&group, "deep");
+	members = group_members(&group);
+	pid = start(&group, main_sleep, NULL);
+	fd = openat(members.fd, ".", O_RDONLY | O_DIRECTORY);
+	for (int i = 0; i < DEPTH; i++) {
+		assert_int_equal(mkdirat(fd, "d", 0755), 0);
+		next = openat(fd, "d", O_RDONLY | O_DIRECTORY);
+		close(fd);
+		fd = next;
+	}
+	snprintf(text, sizeof text, "%d", pid);
+	assert_int_equal(control_write(fd, "cgroup.procs", text), 0);
+	close(fd);
+	assert_ok(group_processes(&group, &pids, &count, &e));
+	assert_int_equal(count, 1);
+	assert_int_equal(pids[0], pid);
+	end(&group);
+}
+
 static void test_freeze(void **state)
 {
 	struct group group, again;
@@ -640,11 +680,11 @@ static void test_freeze(void **state)
 	assert_ok(group_freeze(&group, true, &e));
 	assert_true(asprintf(&path, "/%s/freeze", parent) > 0);
 	group_init(&again);
-	assert_int_equal(group_make(&again, GROUP_CGROUPFS, path, "ID", &e), -EBUSY);
+	assert_int_equal(make_at(&again, GROUP_CGROUPFS, path), -EBUSY);
 	assert_text_has("frozen");
 	free(take_mem(&path));
 	assert_true(asprintf(&path, "/%s/freeze/below", parent) > 0);
-	assert_int_equal(group_make(&again, GROUP_CGROUPFS, path, "ID", &e), -EBUSY);
+	assert_int_equal(make_at(&again, GROUP_CGROUPFS, path), -EBUSY);
 	assert_text_has("frozen");
 	assert_ok(group_freeze(&group, false, &e));
 	assert_ok(group_remove(&group, &e));
@@ -1060,7 +1100,7 @@ static void test_no_systemd(void **state)
 	if (access("/run/systemd/system", F_OK) == 0)
 		skip();
 	group_init(&group);
-	assert_int_equal(group_make(&group, GROUP_SYSTEMD, "a.slice:p:n", "ID", &e), -ENOTSUP);
+	assert_int_equal(make_at(&group, GROUP_SYSTEMD, "a.slice:p:n"), -ENOTSUP);
 	assert_text_has("systemd");
 	assert_text_has("--systemd-cgroup");
 }
@@ -1110,16 +1150,27 @@ static int run_v1_alone(char *program)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mounts),         cmocka_unit_test(test_paths),
-		cmocka_unit_test(test_systemd_names),  cmocka_unit_test(test_conversions),
-		cmocka_unit_test(test_lists),          cmocka_unit_test(test_device_rules),
-		cmocka_unit_test(test_document_rules), cmocka_unit_test(test_life),
-		cmocka_unit_test(test_processes),      cmocka_unit_test(test_freeze),
-		cmocka_unit_test(test_memory),         cmocka_unit_test(test_cpu),
-		cmocka_unit_test(test_cpuset),         cmocka_unit_test(test_missing),
-		cmocka_unit_test(test_unified),        cmocka_unit_test(test_block_io),
-		cmocka_unit_test(test_devices),        cmocka_unit_test(test_stats),
-		cmocka_unit_test(test_empty),          cmocka_unit_test(test_no_systemd),
+		cmocka_unit_test(test_mounts),
+		cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_systemd_names),
+		cmocka_unit_test(test_conversions),
+		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_device_rules),
+		cmocka_unit_test(test_document_rules),
+		cmocka_unit_test(test_life),
+		cmocka_unit_test(test_processes),
+		cmocka_unit_test(test_deep),
+		cmocka_unit_test(test_freeze),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_cpu),
+		cmocka_unit_test(test_cpuset),
+		cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_unified),
+		cmocka_unit_test(test_block_io),
+		cmocka_unit_test(test_devices),
+		cmocka_unit_test(test_stats),
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_no_systemd),
 	};
 	int failed;
 
