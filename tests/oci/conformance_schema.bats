@@ -61,8 +61,8 @@ of_another_platform() {
 
 @test "schema:good-spec-example" {
 	example good/spec-example
-	edit '.process.terminal = false'
-	taken_but_for apparmorProfile AppArmor apparmor mountLabel selinux
+	edit '.process.terminal = false | .linux.cgroupsPath = $group' --arg group "$group"
+	taken_but_for apparmorProfile AppArmor apparmor mountLabel selinux linux.resources
 }
 
 @test "schema:good-spec-example, without what is this host's to have, runs" {
