@@ -268,6 +268,7 @@ static int open_channel(struct container *container, struct err *e)
 static int clone_it(struct container *container, struct forerunner *ahead, struct err *e)
 {
 	unsigned fresh = new_flags(container), joined = joined_flags(container);
+	pid_t pid;
 
 	if (container->joins)
 		TRY(target_flags(container, &joined, e));
@@ -280,9 +281,10 @@ static int clone_it(struct container *container, struct forerunner *ahead, struc
 	ahead->joins_inside = joined & JOINED_INSIDE;
 	if ((joined & (CLONE_NEWPID | CLONE_NEWUSER)) || ((fresh & CLONE_NEWUSER) && ahead->joins))
 		return send_ahead(ahead, e);
-	ahead->pid = process_clone3(&ahead->args);
-	if (ahead->pid == 0)
+	pid = process_clone3(&ahead->args);
+	if (pid == 0)
 		score_play_inside(container, joined);
+	ahead->pid = pid; /* here, where the inside does not come: the memory is shared */
 	return 0;
 }
 
