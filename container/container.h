@@ -127,12 +127,15 @@ struct winsize;
 void terminal_own_size(struct winsize *size);      /* of the caller's, or 80 x 24 */
 int terminal_receive(int socketfd, struct err *e); /* the master, from container->terminalfd */
 
-/* ---- host_settings.c: what is of the container's namespaces or of its first process ---- */
+/* ---- host_settings.c: what is of the container's namespaces ---- */
+OUTSIDE(check_sysctls); /* refuses those that are not of a namespace of the container's own */
+INSIDE(raise_loopback);
+INSIDE(set_names); /* hostname, domainname */
+INSIDE(set_sysctls);
+
+/* ---- net_devices.c, rdt.c ---- */
 OUTSIDE(move_net_devices);
 OUTSIDE(join_rdt);
-INSIDE(raise_loopback);
-INSIDE(set_names);   /* hostname, domainname */
-INSIDE(set_sysctls); /* refuses those that are not of a namespace of the container's own */
 
 /* ---- process.c: each of the inside's acts on the calling process ---- */
 OUTSIDE(check_process); /* what can be told before the clone; container->capabilities */
@@ -228,6 +231,9 @@ int state_document(const struct oci_config *config, const char *id, const char *
 
 /* Is this namespace (CLONE_NEW*) a new one of the container's? */
 bool has_new_namespace(const struct oci_config *config, int type);
+
+/* 1 where it is new or joined and not the runtime's. After open_namespaces; not for user. */
+int has_own_namespace(const struct container *container, int type, struct err *e);
 
 /*
  * Opens, or makes, PATH beneath ROOTFD as a mount target: an O_PATH descriptor. Links are followed as

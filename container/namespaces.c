@@ -138,6 +138,19 @@ static int open_by_path(struct container *container, const struct oci_namespace 
 	return 0;
 }
 
+int has_own_namespace(const struct container *container, int type, struct err *e)
+{
+	const struct oci_namespace *namespace = oci_config_namespace(container->config, type);
+	int own, i = 0;
+
+	if (!namespace || !namespace->path)
+		return namespace != NULL;
+	while (types[i].flag != type)
+		i++;
+	TRY(own = is_own(container->nsfds[i], container->hostprocfd, types[i].file, e));
+	return !own;
+}
+
 OUTSIDE(open_namespaces)
 {
 	const struct oci_namespaces *list = &container->config->linux_part->namespaces;

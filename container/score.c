@@ -105,6 +105,7 @@ struct container_step {
 static const struct container_step score[] = {
 	/* name                     outside                   inside                      only when    */
 	{ "namespaces",             open_namespaces,          NULL,                       NULL         },
+	{ "sysctl",                 check_sysctls,            NULL,                       starts_new   },
 	{ "process",                check_process,            NULL,                       NULL         },
 	{ "seccomp",                compile_filter,           NULL,                       NULL         },
 	{ "place of the cgroup",    place_group,              NULL,                       starts_new   },

@@ -7,27 +7,7 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #define TODO __attribute__((weak))
 
-TODO int move_net_devices(struct container *container, struct err *e)
-{
-	return 0;
-}
-
 TODO int join_rdt(struct container *container, struct err *e)
-{
-	return 0;
-}
-
-TODO int raise_loopback(struct inside *in, struct err *e)
-{
-	return 0;
-}
-
-TODO int set_names(struct inside *in, struct err *e)
-{
-	return 0;
-}
-
-TODO int set_sysctls(struct inside *in, struct err *e)
 {
 	return 0;
 }
