@@ -57,6 +57,7 @@ struct container {
 	bool joins_later;     /* the group, after the clone: see clone_inside */
 	const char *rootfs;            /* root.path, absolute */
 	char *own_bundle, *own_rootfs; /* where no record has them yet */
+	char *own_rdt_group;           /* as the record has it */
 
 	pid_t pid; /* in our pid namespace */
 	int pidfd, procfd;

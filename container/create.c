@@ -69,6 +69,7 @@ void container_release(struct container *container)
 	filter_free(container->filter);
 	container->filter = NULL;
 	free(container->own_bundle);
+	free(container->own_rdt_group);
 	free(container->own_rootfs);
 }
 
@@ -214,6 +215,8 @@ void container_undo(struct container *container)
 		group_kill(&container->group, &ignored);
 		group_remove(&container->group, &ignored);
 	}
+	if (container->own_rdt_group)
+		rmdir(container->own_rdt_group);
 	if (container->entry->fd >= 0)
 		store_remove(container->options->root, container->entry, &ignored);
 	errno = keep;

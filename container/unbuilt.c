@@ -7,8 +7,3 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #define TODO __attribute__((weak))
 
-TODO int join_rdt(struct container *container, struct err *e)
-{
-	return 0;
-}
-
