@@ -114,7 +114,7 @@ static int set_idmap(int fd, const struct oci_config *config, const struct oci_m
 	e->code = EOPNOTSUPP;
 	return err_hint(e,
 	                "the file system of %s%s, or this kernel, cannot do that: use ext4, xfs, "
-	                "btrfs or tmpfs, or leave the option away",
+	                "btrfs or (from Linux 6.3 on) tmpfs, or leave the option away",
 	                mount->source, options->idmap_tree ? " or one below it" : "");
 }
 
