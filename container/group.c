@@ -24,6 +24,7 @@ void group_init(struct group *group)
 {
 	group->v2fd = -1;
 	group->count = 0;
+	group->made = false;
 	group->manager = GROUP_CGROUPFS;
 	group->unit = NULL;
 	group->placeholder = 0;
