@@ -84,10 +84,34 @@ int print_json(struct json_object *json, struct err *e)
 	return finish_stdout(e);
 }
 
+/* It may be a pipe whose writer takes its time. */
+static int read_stdin(char **text, size_t *length, struct err *e)
+{
+	scoped_mem char *data = NULL;
+	size_t room = 0, have = 0;
+	ssize_t got = 1;
+
+	while (got != 0) {
+		if (have > DOCUMENT_MAX)
+			return err_set(e, EFBIG, "standard input: more than %d MiB",
+			               DOCUMENT_MAX >> 20);
+		if (!bytes_grow(&data, &room, have + 1, 4096))
+			return err_set(e, ENOMEM, "standard input: no memory");
+		got = read(STDIN_FILENO, data + have, room - have);
+		if (got < 0 && errno != EINTR)
+			return err_sys(e, "reading standard input");
+		have += got > 0 ? (size_t)got : 0;
+	}
+	*text = take_mem(&data);
+	*length = have;
+	return 0;
+}
+
 int read_document(const char *path, char **text, size_t *length, struct err *e)
 {
-	return file_read_all(AT_FDCWD, strcmp(path, "-") == 0 ? "/proc/self/fd/0" : path,
-	                     DOCUMENT_MAX, text, length, e);
+	if (strcmp(path, "-") == 0)
+		return read_stdin(text, length, e);
+	return file_read_all(AT_FDCWD, path, DOCUMENT_MAX, text, length, e);
 }
 
 /* ---- help ---- */

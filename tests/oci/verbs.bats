@@ -75,7 +75,7 @@ ours_only() {
 	oci kill "$id" 0
 	oci kill --all "$id" SIGCONT
 	oci kill "$id" CONT
-	oci delete "$id" --force
+	if runtime_is agentdock-runtime; then oci delete "$id" --force; else oci delete --force "$id"; fi
 	run oci state "$id"
 	refused
 }
@@ -124,7 +124,7 @@ ours_only() {
 	run oci --log "$here/log" --log-format json state "$id"
 	refused
 	[ "$(jq -r .level "$here/log")" = error ]
-	[[ $(jq -r .msg "$here/log") == *exist* ]]
+	[[ $(jq -r .msg "$here/log") == *"${id}"* || $(jq -r .msg "$here/log") == *exist* ]]
 	[[ $(jq -r .time "$here/log") == 20??-??-??T??:??:??* ]]
 	ours_only
 	run oci --log "$here/text" state 'a"'
@@ -139,8 +139,7 @@ ours_only() {
 	edit '.annotations = {"a.b": "c"}'
 	up_until_told
 	[ "$(oci_state '[.id, .status, .bundle, .annotations["a.b"]] | join(" ")')" = "$id running $bundle c" ]
-	[ "$(oci_state .rootfs)" = "$rootfs" ]
-	[ "$(oci_state .owner)" = root ]
+	! runtime_is agentdock-runtime || [ "$(oci_state '.rootfs + " " + .owner')" = "$rootfs root" ]
 	[[ $(oci_state .created) == 20??-??-??T??:??:??* ]]
 	[ "$(oci list -q)" = "$id" ]
 	oci list | grep -q "^$id *$(oci_pid) *running *$bundle"
@@ -174,8 +173,10 @@ ours_only() {
 }
 
 @test "verbs: exec changes what options say and keeps the rest" {
+	! runtime_is crun || skip "crun's --env takes away all others"
 	edit '.process.env += ["A=old", "B=kept"] | .process.cwd = "/home"'
 	up_until_told
+	# shellcheck disable=SC2016 # the container's
 	[ "$(oci exec -e A=new "$id" sh -c 'echo $A $B; pwd')" = "$(printf 'new kept\n/home')" ]
 	[ "$(oci exec --cwd /tmp "$id" pwd)" = /tmp ]
 	[ "$(oci exec -e A=new "$id" env | grep -c ^A=)" = 1 ] || ! runtime_is agentdock-runtime
@@ -258,6 +259,7 @@ ours_only() {
 # ---- kill, delete: several, paused, without a pid namespace ----
 
 @test "verbs: a paused container is killed and deleted in under a second (R4)" {
+	! runtime_is crun || skip "crun leaves it frozen"
 	local before
 	up_until_told
 	oci pause "$id"
@@ -276,6 +278,7 @@ ours_only() {
 }
 
 @test "verbs: in the host's pid namespace KILL takes all, also those whose parent has gone" {
+	ours_only
 	edit '.linux.namespaces |= map(select(.type != "pid"))'
 	up_until_told '(sleep 1000 & echo $! >/child)'
 	local child
