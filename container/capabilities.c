@@ -119,7 +119,24 @@ static int must_be_in(uint64_t set, const char *key, uint64_t limit, const char 
 
 static const char not_held[] =
 	"cannot be given: the runtime does not have it itself, or the kernel "
-	"knows it not; leave it out, or grant it to the runtime";
+	"knows it not";
+
+/* The spec wants no failure where a runtime that has little is asked for more. */
+static void leave_out_beyond(struct capability_sets *sets, uint64_t held)
+{
+	uint64_t *const each[] = {&sets->bounding, &sets->permitted, &sets->effective,
+	                          &sets->inheritable, &sets->ambient};
+	uint64_t beyond = 0;
+
+	for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+		beyond |= *each[i] & ~held;
+		*each[i] &= held;
+	}
+	for (unsigned cap = 0; cap < NAMES; cap++)
+		if (beyond >> cap & 1)
+			container_warn("process.capabilities: %s %s; it is left out", names[cap],
+			               not_held);
+}
 
 int capability_sets_read(const struct oci_capabilities *capabilities, uint64_t held,
                          struct capability_sets *sets, struct err *e)
@@ -132,11 +149,8 @@ int capability_sets_read(const struct oci_capabilities *capabilities, uint64_t h
 	read_set(&capabilities->effective, "effective", &sets->effective);
 	read_set(&capabilities->inheritable, "inheritable", &sets->inheritable);
 	read_set(&capabilities->ambient, "ambient", &sets->ambient);
-	if (held) {
-		TRY(must_be_in(sets->bounding, "bounding", held, not_held, e));
-		TRY(must_be_in(sets->permitted, "permitted", held, not_held, e));
-		TRY(must_be_in(sets->inheritable, "inheritable", held, not_held, e));
-	}
+	if (held)
+		leave_out_beyond(sets, held);
 	TRY(must_be_in(sets->effective, "effective", sets->permitted,
 	               "must be in \"permitted\" too", e));
 	TRY(must_be_in(sets->inheritable, "inheritable", sets->bounding,

@@ -18,8 +18,8 @@ struct capability_sets {
 
 /*
  * process.capabilities, NULL for none at all, as bits. A name that is no capability's is warned of and
- * left out, as the spec wants it. HELD is what the process may have (0: it is not known yet, as in a
- * new user namespace): one that is beyond it, or that the kernel's own rules exclude, is an error
+ * left out, as the spec wants it, and so is one beyond HELD, which is what the process may have (0: it
+ * is not known yet, as in a new user namespace). One that the kernel's own rules exclude is an error
  * that names it.
  */
 int capability_sets_read(const struct oci_capabilities *capabilities, uint64_t held,
