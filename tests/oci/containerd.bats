@@ -16,7 +16,9 @@ setup_file() {
 		[grpc]
 		address = "$engine/socket"
 	EOF
-	within containerd --config "$PWD/containerd.toml" >containerd.log 2>&1 3>&- &
+	mkdir bin
+	ln -s "$runtime" bin/runc
+	PATH=$PWD/bin:$PATH within containerd --config "$PWD/containerd.toml" >containerd.log 2>&1 3>&- &
 	until_so ctr version
 	ctr images import "$image" >/dev/null
 	ctr run --rm --cgroup "/$group/first" --runc-binary "$runtime" "$reference" first true
@@ -27,7 +29,7 @@ teardown_file() {
 	engine_teardown_file
 }
 
-reference=localhost/small:latest
+export reference=localhost/small:latest
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
@@ -95,16 +97,16 @@ is() {
 	equal stdout "$output" out
 	equal stderr "$stderr" err
 	ends 7 runs one sh -c 'exit 7'
-	equal "what it read" "$(echo typed | runs one cat)" typed
+	# ctr tells nobody that its own input has ended
 	seq 100000 >numbers
-	runs one cat <numbers >back
+	runs one head -n 100000 <numbers >back
 	cmp numbers back
 	ends 1 runs one no-such-program
-	has "$stderr" no-such-program 'executable file not found in $PATH'
+	has "$stderr" no-such-program 'not found in $PATH'
 	ends 1 runs one /etc/passwd
 	has "$stderr" 'ermission denied'
 	ends 1 runs one --mount type=bind,src=/no/such/source,dst=/mnt,options=rbind -- true
-	has "$stderr" /no/such/source 'no such file or directory'
+	has "$stderr" /no/such/source 'o such file or directory'
 }
 
 @test "detached: list, ps, exec, kill, delete" {
@@ -116,8 +118,8 @@ is() {
 	ends 5 ctr task exec --exec-id e host sh -c 'echo err >&2; exit 5'
 	has "$stderr" err
 	ends 1 ctr task exec --exec-id e host no-such-program
-	has "$stderr" 'executable file not found in $PATH'
-	equal "what it read" "$(echo typed | ctr task exec --exec-id e host cat)" typed
+	has "$stderr" no-such-program 'not found in $PATH'
+	equal "what it read" "$(echo typed | ctr task exec --exec-id e host head -n 1)" typed
 	equal "the user" "$(ctr task exec --exec-id e --user 1000:2000 host sh -c 'id -u; id -g')" $'1000\n2000'
 	equal "the directory" "$(ctr task exec --exec-id e --cwd /usr host pwd)" /usr
 	ctr task exec --detach --exec-id background host sh -c 'echo done >/tmp/file; sleep 1000'
@@ -128,7 +130,8 @@ is() {
 	ctr task kill --signal SIGKILL host
 	until_so is host STOPPED
 	ends 1 ctr task exec --exec-id e host true
-	ends 137 ctr task delete host
+	ends 0 ctr task delete host
+	has "$stderr" 'exit code 137'
 	ctr container delete host
 }
 
@@ -141,7 +144,8 @@ one_process() {
 	until_so ctr task exec --exec-id e hears test -e /tmp/up
 	ctr task kill --signal SIGUSR1 hears
 	until_so is hears STOPPED
-	ends 9 ctr task delete hears
+	ends 0 ctr task delete hears
+	has "$stderr" 'exit code 9'
 	ctr container delete hears
 	up all -- sh -c 'sleep 1000 & sleep 1000'
 	ctr task kill --all --signal SIGKILL all
@@ -183,11 +187,17 @@ larger() {
 	down host
 }
 
+# setting V1 V2: what the file of the group of `limited` has
+setting() {
+	local file
+	file=$(by_version "$@")
+	cat "/sys/fs/cgroup/${file/\{\}/$group/limited}"
+}
+
 @test "limits and metrics" {
 	up limited --memory-limit 67108864 --cpus 0.5 -- sleep 1000
-	equal "the memory limit" "$(ctr task exec --exec-id e limited cat "/sys/fs/cgroup/$(by_version memory/memory.limit_in_bytes \
-		memory.max)")" 67108864
-	has "$(ctr task exec --exec-id e limited cat "/sys/fs/cgroup/$(by_version cpu/cpu.cfs_quota_us cpu.max)")" 50000
+	equal "the memory limit" "$(setting memory/{}/memory.limit_in_bytes {}/memory.max)" 67108864
+	has "$(setting cpu/{}/cpu.cfs_quota_us {}/cpu.max)" 50000
 	ctr task metrics --format json limited >metrics.json
 	[ "$(stat -c %s metrics.json)" -gt 100 ]
 	has "$(ctr task metrics limited)" limited "$(by_version memory.usage_in_bytes memory.usage)" 67108864
@@ -196,13 +206,14 @@ larger() {
 }
 
 @test "events tell of an end, and of no memory" {
-	within ctr --address "$engine/socket" events >events 2>&1 3>&- &
+	# shellcheck disable=SC2016 # for the inner shell
+	within bash -c 'echo $$ >pid; exec ctr --address "$engine/socket" events' >events 2>&1 3>&- &
 	local events=$!
 	until_so events_come
 	ends 137 runs hungry --memory-limit 33554432 -- sh -c 'x=x; while :; do x=$x$x; done'
 	until_so grep -q '/tasks/exit.*"hungry"' events
 	until_so grep -q '/tasks/oom.*"hungry"' events
-	kill "$events" 2>/dev/null || true
+	within kill "$(<pid)"
 	wait "$events" || true
 }
 
@@ -224,8 +235,8 @@ events_come() {
 
 @test "the process: environment, directory, user, names" {
 	# shellcheck disable=SC2016
-	equal "all of it" "$(runs told --env A=b --cwd /usr --hostname-absent -- sh -c 'echo $A; pwd' 2>/dev/null ||
-		runs told --env A=b --cwd /usr -- sh -c 'echo $A; pwd')" $'b\n/usr'
+	equal "all of it" "$(runs told --env A=b --cwd /usr -- sh -c 'echo $A; pwd')" $'b\n/usr'
+	# ctr forgets which runtime it was told
 	equal "a user namespace" "$(runs mapped --uidmap 0:100000:5000 --gidmap 0:100000:5000 -- cat /proc/self/uid_map | xargs)" \
 		'0 100000 5000'
 	equal "the network" "$(runs hosts --net-host -- readlink /proc/self/ns/net)" "$(within readlink /proc/self/ns/net)"
@@ -250,20 +261,18 @@ events_come() {
 	ends 1 runs walls --cap-drop CAP_CHOWN -- chown 1 /tmp
 	runs walls chown 1 /tmp
 	runs walls --cap-add CAP_NET_ADMIN -- ip link set lo down
-	ends 1 runs walls ip link set lo down
+	ends 2 runs walls ip link set lo down
 	ends 1 runs walls sh -c 'mknod /tmp/disk b 240 77; head -c 1 /tmp/disk'
 	has "$stderr" 'Operation not permitted'
 	runs walls --device /dev/fuse -- test -c /dev/fuse
 	runs walls --privileged -- sh -c 'mount -t tmpfs tmpfs /tmp && test -w /proc/sys/kernel/domainname'
 }
 
-@test "a task that is created, never started, and deleted" {
-	ctr container create --runc-binary "$runtime" --cgroup "/$group/made" "$reference" made echo hello
-	ctr container delete made
+@test "a container whose task is over gets another" {
 	up again sleep 1000
 	ctr task kill --signal KILL again
 	until_so is again STOPPED
-	ends 137 ctr task delete again
+	ctr task delete again
 	ctr task start --null-io --detach again
 	is again RUNNING
 	down again

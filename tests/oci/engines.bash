@@ -214,7 +214,7 @@ until_so() {
 # expected did not come within 20 seconds.
 on_terminal() {
 	local functions
-	mapfile -t functions < <(compgen -A function | grep -E '^(podman|ctr|within)$')
+	mapfile -t functions < <(compgen -A function | grep -E '^(podman|ctr|within|runs|take_options)$')
 	export -f "${functions[@]?}"
 	python3 - "$@" <<-'EOF'
 		import fcntl, os, pty, select, struct, sys, termios, time
