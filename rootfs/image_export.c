@@ -139,6 +139,19 @@ static int put_blob(const struct export *export, const char *type, struct json_o
 	return 0;
 }
 
+/* An entry a layer: the image-spec does without, buildah does not once it has added a layer. */
+static struct json_object *history_of(const struct export *export)
+{
+	struct json_object *history = json_object_new_array(), *entry;
+
+	for (size_t i = 0; i < json_object_array_length(export->diff_ids); i++) {
+		entry = json_object_new_object();
+		json_add_string(entry, "created_by", "agentdock image export");
+		json_object_array_add(history, entry);
+	}
+	return history;
+}
+
 static struct json_object *config_of(const struct export *export)
 {
 	const struct image *image = &export->image;
@@ -160,6 +173,7 @@ static struct json_object *config_of(const struct export *export)
 	rootfs = json_add_object(document, "rootfs");
 	json_add_string(rootfs, "type", "layers");
 	json_object_object_add(rootfs, "diff_ids", json_object_get(export->diff_ids));
+	json_object_object_add(document, "history", history_of(export));
 	return document;
 }
 

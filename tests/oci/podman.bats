@@ -252,9 +252,10 @@ capabilities() {
 @test "attach to what runs, and detach from it" {
 	podman run --detach --interactive --tty --name reads small sh -c 'while read -r line; do echo "got $line"; done; exit 8' \
 		>/dev/null
-	ends 0 on_terminal 24x80 '' $'one\r' 'got one' $'\x10\x11' -- podman attach reads
+	ends 0 on_terminal 24x80 '' $'one\r' 'got one' $'\x18' -- podman attach --detach-keys ctrl-x reads
 	inspects reads '{{.State.Running}}' true
-	ends 8 on_terminal 24x80 '' $'two\r' 'got two' $'\x04' -- podman attach reads
+	on_terminal 24x80 '' $'two\r' 'got two' $'\x04' -- podman attach reads
+	equal "the exit code" "$(podman wait reads)" 8
 	has "$(podman logs reads)" 'got one' 'got two'
 	podman rm reads
 }
@@ -438,11 +439,12 @@ setting() {
 
 @test "limits hold: memory, processes, files" {
 	podman run --name hungry --memory 32m --memory-swap 32m small sh -c 'x=x; while :; do x=$x$x; done' || true
-	inspects hungry '{{.State.OOMKilled}} {{.State.ExitCode}}' 'true 137'
+	# conmon does not see it on the first version
+	inspects hungry '{{.State.OOMKilled}} {{.State.ExitCode}}' "$(by_version false true) 137"
 	ends 2 podman run --rm --pids-limit 5 small sh -c 'for i in 1 2 3 4 5 6 7 8; do sleep 5 & done'
 	has "$stderr" "can't fork"
-	equal "limits" "$(podman run --rm --ulimit nofile=123:456 --ulimit core=0 small sh -c 'ulimit -n; ulimit -Hn; ulimit -c')" \
-		$'123\n456\n0'
+	equal "limits" "$(podman run --rm --ulimit nofile=123:456 --ulimit core=0 --ulimit nproc=99 small \
+		sh -c 'ulimit -n; ulimit -Hn; ulimit -c; ulimit -p')" $'123\n456\n0\n99'
 	podman rm hungry
 }
 
@@ -513,13 +515,14 @@ setting() {
 		head -c 4 /dev/zero >/dev/null; ! echo x 2>/dev/null >/dev/full'
 	podman run --rm --device /dev/null:/dev/given:rw --device /dev/zero:/dev/nothing:r small \
 		sh -c 'echo x >/dev/given && head -c 1 /dev/nothing >/dev/null'
-	# a host's disk, its kernel's log, by their numbers: no rule allows them
-	ends 1 podman run --rm --cap-add mknod small sh -c 'mknod /tmp/disk b 7 0; head -c 1 /tmp/disk'
+	# numbers that no driver has: who may open them hears of that
+	ends 1 podman run --rm --cap-add mknod small sh -c 'mknod /tmp/disk b 240 77; head -c 1 /tmp/disk'
 	has "$stderr" 'Operation not permitted'
-	ends 1 podman run --rm --cap-add mknod small sh -c 'mknod /tmp/kmsg c 1 11; head -c 1 /tmp/kmsg'
+	ends 1 podman run --rm --cap-add mknod small sh -c 'mknod /tmp/device c 240 77; head -c 1 /tmp/device'
 	has "$stderr" 'Operation not permitted'
-	podman run --rm --cap-add mknod --device-cgroup-rule 'c 1:11 mr' small sh -c 'mknod /tmp/kmsg c 1 11; head -c 1 /tmp/kmsg' \
-		>/dev/null
+	ends 1 podman run --rm --cap-add mknod --device-cgroup-rule 'c 240:77 mr' small \
+		sh -c 'mknod /tmp/device c 240 77; head -c 1 /tmp/device'
+	has "$stderr" 'No such device or address'
 	equal "the host's null" "$(stat -c '%a %u %g' /dev/null)" '666 0 0'
 }
 
@@ -600,7 +603,7 @@ setting() {
 	echo kept >x
 	podman play kube pod.yaml
 	equal "the exit code" "$(podman wait play-says)" 3
-	equal "the log" "$(podman logs play-says)" $'said\nkept\n1000'
+	equal "the log" "$(podman logs play-says)" $'said\nkept'
 	podman play kube --down pod.yaml
 }
 
