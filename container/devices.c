@@ -124,7 +124,7 @@ static int bind_device(int dirfd, const char *name, const struct oci_device *dev
 /* The umask is 0. */
 static int make_node(int dirfd, const char *name, const struct oci_device *device, struct err *e)
 {
-	mode_t mode = device->file_mode.set ? (mode_t)device->file_mode.value : MODE_DEFAULT;
+	mode_t mode = device->file_mode.set ? (mode_t)device->file_mode.value & 0777 : MODE_DEFAULT;
 	uint32_t uid = (uint32_t)device->uid.value, gid = (uint32_t)device->gid.value;
 
 	if (mknodat(dirfd, name, node_type(device) | mode, node_number(device)) < 0)

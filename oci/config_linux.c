@@ -80,7 +80,7 @@ static const struct shape_field device_fields[] = {
 	FIELD_TEXT(struct oci_device, "path", path, .required = true, .check = oci_text_absolute),
 	FIELD_MAYBE_I64(struct oci_device, "major", major, 0, INT64_MAX),
 	FIELD_MAYBE_I64(struct oci_device, "minor", minor, 0, INT64_MAX),
-	FIELD_MAYBE_U64(struct oci_device, "fileMode", file_mode, 0777),
+	FIELD_MAYBE_U64(struct oci_device, "fileMode", file_mode, 0177777),
 	FIELD_MAYBE_U64(struct oci_device, "uid", uid, UINT32_MAX),
 	FIELD_MAYBE_U64(struct oci_device, "gid", gid, UINT32_MAX),
 	FIELD_END,

@@ -84,7 +84,7 @@ mounts_are_shown() {
 @test "devices with mode and owner, outside of /dev too" {
 	use_podman_config
 	edit '.linux.devices = [
-		{path: "/dev/net/fuse", type: "c", major: 10, minor: 229, fileMode: 432, uid: 7, gid: 8},
+		{path: "/dev/net/fuse", type: "c", major: 10, minor: 229, fileMode: 8624, uid: 7, gid: 8},
 		{path: "/opt/fifo", type: "p"},
 		{path: "/dev/null", type: "u", major: 1, minor: 3, fileMode: 384}]'
 	script_runs 'stat -c "%F %t:%T %a %u %g" /dev/net/fuse /opt/fifo /dev/null'

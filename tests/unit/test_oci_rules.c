@@ -181,7 +181,7 @@ static const struct range {
 	{"linux.timeOffsets.boottime.nanosecs", U32, NULL},
 	{"linux.devices[0].major", "0", "9223372036854775807", "9223372036854775808", NULL},
 	{"linux.devices[0].minor", "0", "9223372036854775807", "9223372036854775808", NULL},
-	{"linux.devices[0].fileMode", "0", "511", "512", NULL},
+	{"linux.devices[0].fileMode", "0", "65535", "65536", NULL},
 	{"linux.devices[0].uid", U32, NULL},
 	{"linux.devices[0].gid", U32, NULL},
 	{"linux.resources.devices[1].major", SIZE, "-2"},
