@@ -13,7 +13,7 @@ SHELL := /bin/bash
 .SECONDARY:
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-6s %s\n' $(1) $(patsubst $(BUILD)/%,%,$@))
-.PHONY: all demo check check-vm bench unit-tests check-unit check-cli escape-tests check-escape check-oci image arch lint install uninstall clean deps-build deps-demo deps-test deps-bench deps-fuzz deps-qemu
+.PHONY: all demo check check-vm bench unit-tests check-unit check-cli escape-tests check-escape check-oci image arch lint install uninstall clean deps-build deps-demo deps-test deps-bench deps-fuzz deps-qemu deps-engines
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -131,7 +131,7 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(LIB)
 
 -include $(wildcard $(BUILD)/obj/*/*.d $(BUILD)/obj/*/*/*.d $(BUILD)/obj/probes/*/*/*.d)
 
-deps-build deps-demo deps-test deps-bench deps-fuzz deps-qemu: deps-%:
+deps-build deps-demo deps-test deps-bench deps-fuzz deps-qemu deps-engines: deps-%:
 	@packaging/debian-packages $*
 
 # ---- use ----
@@ -159,7 +159,7 @@ uninstall:
 # ---- proof ----
 arch:
 	@tests/arch
-check: deps-test
+check: deps-test deps-engines
 	@tests/check
 # VM=qemu: in an emulated PC, which takes some four times as long
 check-vm: image deps-test $(if $(filter qemu,$(VM)),deps-qemu) unit-tests

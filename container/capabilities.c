@@ -138,6 +138,18 @@ static void leave_out_beyond(struct capability_sets *sets, uint64_t held)
 			               not_held);
 }
 
+/* buildah asks for what no kernel grants; a program without it has less, never more. */
+static void leave_out_of_ambient(struct capability_sets *sets, uint64_t out)
+{
+	out &= sets->ambient;
+	sets->ambient &= ~out;
+	if (out)
+		container_warn("process.capabilities.ambient: %s%s left out: must be in "
+		               "\"permitted\" and in \"inheritable\" too",
+		               names[__builtin_ctzll(out)],
+		               out & (out - 1) ? " and others are" : " is");
+}
+
 int capability_sets_read(const struct oci_capabilities *capabilities, uint64_t held,
                          struct capability_sets *sets, struct err *e)
 {
@@ -155,8 +167,8 @@ int capability_sets_read(const struct oci_capabilities *capabilities, uint64_t h
 	               "must be in \"permitted\" too", e));
 	TRY(must_be_in(sets->inheritable, "inheritable", sets->bounding,
 	               "must be in \"bounding\" too", e));
-	return must_be_in(sets->ambient, "ambient", sets->permitted & sets->inheritable,
-	                  "must be in \"permitted\" and in \"inheritable\" too", e);
+	leave_out_of_ambient(sets, ~(sets->permitted & sets->inheritable));
+	return 0;
 }
 
 /* ---- setting ---- */

@@ -60,7 +60,7 @@ make_accounts() {
 }
 
 start_holder() {
-	local line said
+	local line _
 	mkdir "$engine"
 	# shellcheck disable=SC2016 # for the inner shell
 	exec {line}< <(exec unshare --mount --pid --fork --kill-child --net --ipc --uts --mount-proc --propagation private \
@@ -81,7 +81,7 @@ start_holder() {
 		# its children, and whom they leave to it, are to leave no zombies
 		exec env --ignore-signal=CHLD sleep infinity >/dev/null' 2>"$BATS_FILE_TMPDIR/holder" 3>&-)
 	export holder=$!
-	read -r -u "$line" said || {
+	read -r -u "$line" _ || {
 		cat "$BATS_FILE_TMPDIR/holder" >&2
 		return 1
 	}
