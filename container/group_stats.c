@@ -151,6 +151,22 @@ static int add_io(struct group_io **list, size_t *count, uint64_t major, uint64_
 	return 0;
 }
 
+/* Takes "MAJOR:MINOR " off *TEXT. */
+static bool take_device(char **text, uint64_t *major, uint64_t *minor)
+{
+	char *end;
+
+	*major = strtoull(*text, &end, 10);
+	if (end == *text || *end != ':')
+		return false;
+	*text = end + 1;
+	*minor = strtoull(*text, &end, 10);
+	if (end == *text || *end != ' ')
+		return false;
+	*text = end + 1;
+	return true;
+}
+
 /* Lines "MAJOR:MINOR OPERATION NUMBER", and the sum of all. */
 static int read_io_v1(struct stats_reader *reader, int fd, const char *file, struct group_io **list,
                       size_t *count, struct err *e)
@@ -162,10 +178,13 @@ static int read_io_v1(struct stats_reader *reader, int fd, const char *file, str
 	reader->file = NULL; /* its text is cut up */
 	while ((line = strsep(&next, "\n"))) {
 		uint64_t major, minor, value;
-		char op[16];
+		char *number = line;
+		const char *op;
 
-		if (sscanf(line, "%" SCNu64 ":%" SCNu64 " %15s %" SCNu64, &major, &minor, op,
-		           &value) == 4)
+		if (!take_device(&number, &major, &minor))
+			continue;
+		op = strsep(&number, " ");
+		if (number && control_number(number, NULL, &value))
 			TRY(add_io(list, count, major, minor, op, value, e));
 	}
 	return 0;
@@ -209,7 +228,7 @@ static int read_io_v2(struct stats_reader *reader, int fd, struct group_stats *s
 	while ((line = strsep(&next, "\n"))) {
 		uint64_t major, minor;
 
-		if (sscanf(line, "%" SCNu64 ":%" SCNu64 " ", &major, &minor) != 2)
+		if (!take_device(&line, &major, &minor))
 			continue;
 		while ((word = strsep(&line, " ")))
 			TRY(add_io_word(stats, major, minor, word, e));
@@ -256,17 +275,18 @@ static void huge_size(char *size, size_t room, unsigned long kib)
 static int read_huge(const struct group *group, struct group_stats *stats, struct err *e)
 {
 	const struct group_hierarchy *of = group_of(group, "hugetlb");
+	static const char prefix[] = "hugepages-";
 	bool v1 = group_v1(group, "hugetlb");
 	scoped_dir dir = of ? opendir("/sys/kernel/mm/hugepages") : NULL;
 	const struct dirent *entry;
 
 	while (dir && (entry = readdir(dir))) {
 		struct group_hugetlb one = {0}, *grown;
-		unsigned long kib;
 
-		if (sscanf(entry->d_name, "hugepages-%lukB", &kib) != 1)
+		if (strncmp(entry->d_name, prefix, sizeof prefix - 1) != 0)
 			continue;
-		huge_size(one.size, sizeof one.size, kib);
+		huge_size(one.size, sizeof one.size,
+		          strtoul(entry->d_name + sizeof prefix - 1, NULL, 10));
 		one.usage = huge_number(of, one.size, v1 ? "usage_in_bytes" : "current", NULL);
 		one.max = v1 ? huge_number(of, one.size, "max_usage_in_bytes", NULL) : 0;
 		one.failcnt = v1 ? huge_number(of, one.size, "failcnt", NULL)
