@@ -99,6 +99,7 @@ struct segments {
 /* The architectures that the kernel has one AUDIT_ARCH_* for. */
 struct group {
 	const struct seccomp_profile *profile;
+	const struct call_numbers *const *calls; /* of the profile's names, in their order */
 	uint32_t audit;
 	bool wanted[NAMES_ARCHES_COUNT];
 	uint32_t newest[NAMES_ARCHES_COUNT]; /* that the profile names, or that all know */
@@ -180,36 +181,37 @@ static int add_muxed(struct entries *entries, const struct arch *arch, struct en
 }
 
 /* *NEWEST becomes the newest call that the profile names. */
-static int add_name(struct entries *entries, const struct seccomp_profile *profile,
-                    const struct seccomp_rule *rule, const char *name, int column, uint32_t *newest,
-                    struct err *e)
+static int add_name(struct entries *entries, struct group *group, int column,
+                    const struct seccomp_rule *rule, const char *name,
+                    const struct call_numbers *call, struct err *e)
 {
 	const struct arch *arch = &arches[column];
-	const struct call_numbers *call = names_find(name);
+	uint32_t default_action = group->profile->default_action;
 	int32_t number = call ? call->numbers[column] : -1;
 	struct entry entry = {.rule = rule, .number = (uint32_t)number, .narrow = arch->narrow};
 
-	if (number >= 0 && entry.number > *newest && entry.number < arch->private)
-		*newest = entry.number;
-	if (rule->action == profile->default_action)
+	if (number >= 0 && entry.number > group->newest[column] && entry.number < arch->private)
+		group->newest[column] = entry.number;
+	if (rule->action == default_action)
 		return 0;
-	TRY(add_muxed(entries, arch, entry, name, profile->default_action, e));
+	TRY(add_muxed(entries, arch, entry, name, default_action, e));
 	return number >= 0 ? add_rule(entries, entry, e) : 0;
 }
 
 /* All that the profile says of one architecture, and the boundaries around its newer calls. */
-static int add_arch(struct entries *entries, const struct seccomp_profile *profile, int column,
-                    uint32_t *newest, struct err *e)
+static int add_arch(struct entries *entries, struct group *group, int column, struct err *e)
 {
+	const struct seccomp_profile *profile = group->profile;
 	const struct seccomp_rule *end = profile->rules + profile->rules_count;
+	const struct call_numbers *const *call = group->calls;
 
-	*newest = arches[column].last_known;
+	group->newest[column] = arches[column].last_known;
 	TRY(add_boundary(entries, arches[column].base, e));
 	TRY(add_boundary(entries, arches[column].private, e));
 	for (const struct seccomp_rule *rule = profile->rules; rule < end; rule++)
 		for (size_t i = 0; i < rule->names_count; i++)
-			TRY(add_name(entries, profile, rule, rule->names[i], column, newest, e));
-	return add_boundary(entries, *newest + 1, e);
+			TRY(add_name(entries, group, column, rule, rule->names[i], *call++, e));
+	return add_boundary(entries, group->newest[column] + 1, e);
 }
 
 /* Of socketcall and ipc the rules that hold for all of a call come first, as those of calls do. */
@@ -320,7 +322,7 @@ static int add_group(struct group *group, struct entries *entries, struct err *e
 			continue;
 		group->wanted[column] = is_wanted(group->profile, column);
 		if (group->wanted[column])
-			TRY(add_arch(entries, group->profile, column, &group->newest[column], e));
+			TRY(add_arch(entries, group, column, e));
 		else
 			TRY(add_boundary(entries, arch->base, e));
 	}
@@ -330,10 +332,10 @@ static int add_group(struct group *group, struct entries *entries, struct err *e
 }
 
 /* All that is asked of calls of one AUDIT_ARCH_*. */
-static int emit_group(struct program *p, const struct seccomp_profile *profile, uint32_t audit,
-                      struct err *e)
+static int emit_group(struct program *p, const struct seccomp_profile *profile,
+                      const struct call_numbers *const *calls, uint32_t audit, struct err *e)
 {
-	struct group group = {.profile = profile, .audit = audit};
+	struct group group = {.profile = profile, .calls = calls, .audit = audit};
 	struct entries entries = {0};
 	struct segments segments = {0};
 	size_t skip = p->length + 1;
@@ -378,17 +380,36 @@ static unsigned flags_left(const struct seccomp_profile *profile, bool listens)
 	                          : flags & ~(uint64_t)SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
 }
 
+/* Once, though each architecture asks. */
+static const struct call_numbers **find_calls(const struct seccomp_profile *profile)
+{
+	const struct call_numbers **calls;
+	size_t count = 0;
+
+	for (size_t r = 0; r < profile->rules_count; r++)
+		count += profile->rules[r].names_count;
+	calls = calloc(count + 1, sizeof(const struct call_numbers *));
+	count = 0;
+	for (size_t r = 0; calls && r < profile->rules_count; r++)
+		for (size_t i = 0; i < profile->rules[r].names_count; i++)
+			calls[count++] = names_find(profile->rules[r].names[i]);
+	return calls;
+}
+
 int seccomp_profile_compile(const struct seccomp_profile *profile,
                             struct seccomp_profile_filter *filter, struct err *e)
 {
 	struct sock_filter code[BPF_MAXINSNS];
 	struct program p = {.code = code};
 	struct sock_filter *owned;
+	scoped_mem const struct call_numbers **calls = find_calls(profile);
 
+	if (!calls)
+		return err_set(e, ENOMEM, "no memory for the seccomp filter");
 	program_emit(&p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
 	for (int column = 0; column < NAMES_ARCHES_COUNT; column++)
 		if (audit_is_wanted(profile, column))
-			TRY(emit_group(&p, profile, arches[column].audit, e));
+			TRY(emit_group(&p, profile, calls, arches[column].audit, e));
 	program_emit(&p, BPF_RET | BPF_K, SECCOMP_RET_KILL_THREAD);
 	if (p.length > BPF_MAXINSNS)
 		return err_set(e, E2BIG,

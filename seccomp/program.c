@@ -3,6 +3,7 @@
 #include "seccomp/program.h"
 
 #include <linux/seccomp.h>
+#include <string.h>
 
 void program_emit(struct program *p, uint16_t code, uint32_t k)
 {
@@ -28,24 +29,32 @@ void program_load_arg(struct program *p, unsigned index, bool high, uint32_t mas
 		program_emit(p, BPF_ALU | BPF_AND | BPF_K, mask);
 }
 
-/* Recursion as deep as the logarithm of the segments' number. */
+/*
+ * Recursion as deep as the logarithm of the segments' number. The left half is written before it is
+ * known how far the jump over it goes; where that is too far for one instruction, it is moved by one:
+ * what is in it is relative.
+ */
 void program_tree(struct program *p, const struct program_segment *segments, size_t count,
                   program_leaf *leaf, const void *context)
 {
-	struct program left = {0};
-	size_t middle = count / 2;
+	size_t middle = count / 2, at = p->length, left;
+	struct program jump = {.code = p->code, .length = at};
 
 	if (count == 1) {
 		leaf(p, segments, context);
 		return;
 	}
-	program_tree(&left, segments, middle, leaf, context);
-	if (left.length <= PROGRAM_JUMP_MAX) {
-		program_jump(p, BPF_JMP | BPF_JGE | BPF_K, segments[middle].first, left.length, 0);
-	} else {
-		program_jump(p, BPF_JMP | BPF_JGE | BPF_K, segments[middle].first, 0, 1);
-		program_emit(p, BPF_JMP | BPF_JA, (uint32_t)left.length);
-	}
+	program_emit(p, 0, 0);
 	program_tree(p, segments, middle, leaf, context);
+	left = p->length - at - 1;
+	if (left <= PROGRAM_JUMP_MAX) {
+		program_jump(&jump, BPF_JMP | BPF_JGE | BPF_K, segments[middle].first, left, 0);
+	} else {
+		if (p->code && p->length < BPF_MAXINSNS)
+			memmove(&p->code[at + 2], &p->code[at + 1], left * sizeof *p->code);
+		p->length++;
+		program_jump(&jump, BPF_JMP | BPF_JGE | BPF_K, segments[middle].first, 0, 1);
+		program_emit(&jump, BPF_JMP | BPF_JA, (uint32_t)left);
+	}
 	program_tree(p, segments + middle, count - middle, leaf, context);
 }
