@@ -113,6 +113,12 @@ static int32_t leniency(uint32_t action)
 	return (int32_t)(action & SECCOMP_RET_ACTION_FULL);
 }
 
+/* Of socketcall and ipc the rules that hold for all of a call come first, as those of calls do. */
+static uint32_t rank(const struct entry *entry)
+{
+	return entry->rule && (!entry->muxed || entry->rule->arguments_count > 0);
+}
+
 static int add_entry(struct entries *entries, struct entry entry, struct err *e)
 {
 	if (entries->count == entries->room) {
@@ -124,7 +130,7 @@ static int add_entry(struct entries *entries, struct entry entry, struct err *e)
 		entries->items = items;
 		entries->room = room;
 	}
-	entry.order = (uint32_t)entries->count;
+	entry.key = (uint64_t)entry.number << 32 | rank(&entry) << 31 | (uint32_t)entries->count;
 	entries->items[entries->count++] = entry;
 	return 0;
 }
@@ -214,33 +220,23 @@ static int add_arch(struct entries *entries, struct group *group, int column, st
 	return add_boundary(entries, group->newest[column] + 1, e);
 }
 
-/* Of socketcall and ipc the rules that hold for all of a call come first, as those of calls do. */
-static int rank(const struct entry *entry)
-{
-	return entry->rule && (!entry->muxed || entry->rule->arguments_count > 0);
-}
-
-static int by_number(const void *a, const void *b)
+static int by_key(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
 
-	if (x->number != y->number)
-		return x->number < y->number ? -1 : 1;
-	if (rank(x) != rank(y))
-		return rank(x) - rank(y);
-	return x->order < y->order ? -1 : x->order > y->order;
+	return x->key < y->key ? -1 : x->key > y->key;
 }
 
 /* ---- segments ---- */
 
 static void add_segment(struct segments *segments, struct program_segment segment)
 {
-	struct program_segment *last = &segments->items[segments->count - 1];
+	const struct program_segment *last;
 
-	if (segments->count && last->first == segment.first)
-		*last = segment;
-	else if (!segments->count || last->rules || segment.rules ||
-	         last->verdict != segment.verdict)
+	if (segments->count && segments->items[segments->count - 1].first == segment.first)
+		segments->count--;
+	last = segments->count ? &segments->items[segments->count - 1] : NULL;
+	if (!last || last->rules || segment.rules || last->verdict != segment.verdict)
 		segments->items[segments->count++] = segment;
 }
 
@@ -327,7 +323,7 @@ static int add_group(struct group *group, struct entries *entries, struct err *e
 			TRY(add_boundary(entries, arch->base, e));
 	}
 	TRY(add_boundary(entries, UINT32_MAX, e));
-	qsort(entries->items, entries->count, sizeof *entries->items, by_number);
+	qsort(entries->items, entries->count, sizeof *entries->items, by_key);
 	return 0;
 }
 

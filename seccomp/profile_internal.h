@@ -17,7 +17,7 @@ struct muxed {
 /* One rule as it concerns one number. */
 struct entry {
 	uint32_t number;
-	uint32_t order;                  /* the profile's */
+	uint64_t key; /* by which they are sorted: number, rank, the profile's order */
 	const struct seccomp_rule *rule; /* NULL: a boundary of segments, no rule */
 	const struct seccomp_argument *arguments;
 	size_t arguments_count;
