@@ -29,7 +29,6 @@ struct lifecycle_options {
 	/* exec */
 	const char *apparmor, *process_label;
 	const char *cgroup; /* a group below the container's */
-	bool no_new_privs_off;
 	bool ignore_paused; /* else a container that is paused is EBUSY */
 };
 

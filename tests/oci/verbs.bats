@@ -423,14 +423,9 @@ ours_only() {
 # ---- the program's file ----
 
 # Root of a container, in no user namespace, keeps a descriptor of the runtime's file that a process of it executes, and
-# writes to it when nobody does so any more (CVE-2019-5736).
-@test "verbs: a container's root can't write to the runtime's file" {
-	ours_only
-	[[ $build != *asan* ]] || skip "a sanitizer's build starts with libc"
-	local was
-	cp "$runtime" "$here/agentdock-runtime"
-	runtime=$here/agentdock-runtime
-	was=$(sha256sum <"$runtime")
+# writes to it when nobody does so any more (CVE-2019-5736): $output says whether it could.
+attack_runtime() {
+	# shellcheck disable=SC2016 # the container's
 	script '
 		echo up >/ready
 		while ! [ -e /held ]; do
@@ -445,20 +440,71 @@ ours_only() {
 	oci_up
 	[ "$(heard)" = up ]
 	# it reads its standard input, and so stays
-	sleep 2 | oci exec "$id" /proc/self/exe update --resources - x &
-	until_true test -e "$rootfs/held"
-	wait
+	(until_true test -e "$rootfs/held") | oci exec "$id" /proc/self/exe update --resources - x || true
+	[ -e "$rootfs/held" ]
 	tell
-	[ "$(heard)" = held ]
+	output=$(heard)
+}
+
+@test "verbs: a container's root can't write to the runtime's file" {
+	ours_only
+	[[ $build != *asan* ]] || skip "a sanitizer's build starts with libc"
+	local was
+	cp "$runtime" "$here/agentdock-runtime"
+	runtime=$here/agentdock-runtime
+	was=$(sha256sum <"$runtime")
+	attack_runtime
+	[ "$output" = held ]
 	[ "$(sha256sum <"$runtime")" = "$was" ]
 }
 
-@test "verbs: without the right to mount the program runs as a sealed copy" {
+@test "verbs: it could, if the program began where libc does" {
+	ours_only
+	[[ $build != *asan* ]] || skip "a sanitizer's build starts with libc"
+	local entry
+	entry=$(nm "$runtime" | awk '$3 == "_start" { print $1 }')
+	cp "$runtime" "$here/agentdock-runtime"
+	runtime=$here/agentdock-runtime
+	python3 -c 'import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY)
+os.pwrite(fd, int(sys.argv[2], 16).to_bytes(8, "little"), 24)' "$runtime" "$entry"
+	attack_runtime
+	[ "$output" = wrote ]
+	cp "$build/agentdock-runtime" "$here/new" && mv "$here/new" "$runtime"
+}
+
+# exe_while_waiting COMMAND...: what file it executes, while it waits for its standard input
+exe_while_waiting() {
+	mkfifo "$here/input"
+	"$@" exec --process - x <"$here/input" >/dev/null 2>&1 &
+	exec 5>"$here/input"
+	until_true is_launched $!
+	readlink "/proc/$!/exe"
+	cat "/proc/$!/comm"
+	exec 5>&-
+	wait $! || true
+}
+
+is_launched() {
+	[ "$(readlink "/proc/$1/exe")" != "$(readlink "/proc/$$/exe")" ] && grep -q '^agentdock' "/proc/$1/comm" &&
+		[ "$(readlink "/proc/$1/exe")" != "$runtime" ] && [[ $(readlink "/proc/$1/exe") != */setpriv ]]
+}
+
+@test "verbs: the program runs from a mount that is nowhere, or without the right to mount as a sealed copy" {
 	ours_only
 	[[ $build != *asan* ]] || skip "a sanitizer's build starts with libc"
 	cp "$runtime" "$here/agentdock-runtime"
-	run setpriv --reuid 1000 --regid 1000 --clear-groups --bounding-set -all --inh-caps -all \
-		strace -f -e trace=memfd_create,execveat "$here/agentdock-runtime" --root "$here/x" run x
-	[[ $output == *memfd_create*execveat* ]] || show
-	[[ $output == *"agentdock-runtime: "* ]] || show
+	runtime=$here/agentdock-runtime
+	[ "$(exe_while_waiting "$runtime")" = "$(printf '/\nagentdock-runti')" ]
+	rm "$here/input"
+	[ "$(exe_while_waiting setpriv --reuid 1000 --regid 1000 --clear-groups --bounding-set -all --inh-caps -all \
+		"$runtime")" = "$(printf '/memfd:agentdock-runtime (deleted)\nagentdock-runti')" ]
+}
+
+@test "verbs: executed by descriptor it refuses to go on" {
+	ours_only
+	[[ $build != *asan* ]] || skip "a sanitizer's build starts with libc"
+	run python3 -c 'import os, sys; os.execve(os.open(sys.argv[1], os.O_RDONLY), ["x", "run", "x"], {})' "$runtime"
+	[ "$status" -eq 125 ] || show
+	refused "executed by descriptor"
 }
