@@ -376,7 +376,8 @@ static void usage(void)
 	     "  --list          print the attacks, and make none\n"
 	     "  --json          print one JSON object\n"
 	     "  --runtime PATH  make them on what runs OCI bundles (runc, crun), with the\n"
-	     "                  configuration that `runc spec` writes"
+	     "                  configuration that `runc spec` writes\n"
+	     "  --config FILE   with --runtime: with this config.json"
 #ifdef AGENTDOCK_UNSAFE
 	     "\n  --control       without the walls that stop them; all have to work"
 	     "\n  --alone         without these but one, for each wall that has to be enough"
@@ -389,6 +390,7 @@ enum {
 	OPTION_LIST,
 	OPTION_JSON,
 	OPTION_RUNTIME,
+	OPTION_CONFIG,
 	OPTION_CONTROL,
 	OPTION_ALONE,
 	OPTION_HELP
@@ -401,6 +403,7 @@ static int parse(struct request *request, int argc, char **argv, struct err *e)
 		{"list", no_argument, NULL, OPTION_LIST},
 		{"json", no_argument, NULL, OPTION_JSON},
 		{"runtime", required_argument, NULL, OPTION_RUNTIME},
+		{"config", required_argument, NULL, OPTION_CONFIG},
 		{"help", no_argument, NULL, OPTION_HELP},
 #ifdef AGENTDOCK_UNSAFE
 		{"control", no_argument, NULL, OPTION_CONTROL},
@@ -426,6 +429,9 @@ static int parse(struct request *request, int argc, char **argv, struct err *e)
 		case OPTION_RUNTIME:
 			request->audit.runtime = optarg;
 			break;
+		case OPTION_CONFIG:
+			request->audit.config = optarg;
+			break;
 		case OPTION_CONTROL:
 			request->audit.control = true;
 			break;
@@ -444,6 +450,8 @@ static int parse(struct request *request, int argc, char **argv, struct err *e)
 	}
 	if (optind < argc)
 		return err_set(e, EINVAL, "audit: takes only options, got %s", argv[optind]);
+	if (request->audit.config && !request->audit.runtime)
+		return err_set(e, EINVAL, "audit: --config is for a --runtime, which is not given");
 	return 0;
 }
 

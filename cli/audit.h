@@ -20,6 +20,7 @@
 
 struct audit {
 	const char *runtime; /* what runs OCI bundles; NULL: this program */
+	const char *config;  /* a config.json for it; NULL: what `runc spec` writes */
 	bool control;        /* without the wall that stops it; only where that can be left out */
 	const char *alone; /* of the walls that are left out so, the one that is not; NULL: none */
 	char own_program[PATH_MAX];

@@ -261,7 +261,8 @@ static int add_launcher(const struct audit *audit, struct json_object *attack,
 	if (audit->runtime)
 		return add_words(list,
 		                 (const char *[]){audit->probes, "bundle", stage->bundle, stage->id,
-		                                  audit->runtime, stage->workspace, "--", NULL},
+		                                  audit->runtime, stage->workspace,
+		                                  audit->config ? audit->config : "", "--", NULL},
 		                 e);
 	TRY(add_words(list,
 	              (const char *[]){audit->own_program, "run", "--timeout", "60", "--image",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A launcher for other runtimes: writes the config.json of a bundle and runs the runtime on it. The
- * configuration is what `runc spec` gives (root without a user namespace, three capabilities, masked
- * paths), with those options of the attack that such a file can express; a limit of the disk is
- * none of them. Owns the container: when it is told to end, or when the time of the attack is up,
+ * configuration is the caller's, or what `runc spec` gives (root without a user namespace, three
+ * capabilities, masked paths), with those options of the attack that such a file can express; a limit
+ * of the disk is none of them. Owns the container: when it is told to end, or when the time of the attack is up,
  * the container is killed by the runtime, and in the end it is deleted, whatever became of it.
  */
 #include <errno.h>
@@ -23,7 +23,7 @@
 #include "base/strings.h"
 #include "tests/escape/driver.h"
 
-enum { TIMEOUT_SECONDS = 60, KILLS = 4 };
+enum { TIMEOUT_SECONDS = 60, KILLS = 4, CONFIG_BYTES_MAX = 1 << 20 };
 
 static const char spec[] =
 	"{\"ociVersion\":\"1.0.2\",\"hostname\":\"sandbox\","
@@ -119,16 +119,24 @@ static int apply(struct config *config, const char *option, const char *value, s
 	return 0;
 }
 
+static int read_config(struct config *config, const char *file, struct err *e)
+{
+	if (*file)
+		TRY(json_parse_file(AT_FDCWD, file, CONFIG_BYTES_MAX, &config->whole, e));
+	else
+		TRY(json_parse(spec, strlen(spec), &config->whole, e));
+	return config_parts(config, e);
+}
+
 static int write_config(struct config *config, const struct attack *attack, const char *bundle,
-                        const char *workspace, char *const argv[], struct err *e)
+                        const char *workspace, const char *file, char *const argv[], struct err *e)
 {
 	const char *const *option = attack->options;
 	struct json_object *args;
 	char path[4096];
 	const char *text;
 
-	TRY(json_parse(spec, strlen(spec), &config->whole, e));
-	TRY(config_parts(config, e));
+	TRY(read_config(config, file, e));
 	/* a value is looked at as if it were an option, too, and is none */
 	for (; option && option[0] && option[1]; option++)
 		TRY(apply(config, option[0], option[1], e));
@@ -238,11 +246,11 @@ static int run(const char *runtime, const char *bundle, const char *id, unsigned
 }
 
 int run_bundle(const struct attack *attack, const char *bundle, const char *id, const char *runtime,
-               const char *workspace, char *const argv[])
+               const char *workspace, const char *config_file, char *const argv[])
 {
 	struct config config = {.timeout_seconds = TIMEOUT_SECONDS};
 	struct err e;
-	int failed = write_config(&config, attack, bundle, workspace, argv, &e);
+	int failed = write_config(&config, attack, bundle, workspace, config_file, argv, &e);
 
 	json_release(&config.whole);
 	if (failed < 0 || hide_second_cgroups(&e) < 0) {

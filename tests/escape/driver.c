@@ -112,7 +112,7 @@ static int usage(void)
 	      "       agentdock-probes root DIR ATTACK\n"
 	      "       agentdock-probes workspace DIR ATTACK\n"
 	      "       agentdock-probes around ATTACK -- LAUNCHER...\n"
-	      "       agentdock-probes bundle BUNDLE ID RUNTIME WORKSPACE -- LAUNCHED...\n"
+	      "       agentdock-probes bundle BUNDLE ID RUNTIME WORKSPACE CONFIG -- LAUNCHED...\n"
 	      "       agentdock-probes inside ATTACK [WORD...]\n",
 	      stderr);
 	return PROBE_ERROR;
@@ -123,7 +123,7 @@ static const struct part {
 	const char *word;
 	int name_at, argc_min;
 } parts[] = {
-	{"inside", 2, 3}, {"around", 2, 5}, {"root", 3, 4}, {"workspace", 3, 4}, {"bundle", 9, 10},
+	{"inside", 2, 3}, {"around", 2, 5}, {"root", 3, 4}, {"workspace", 3, 4}, {"bundle", 10, 11},
 };
 
 static const struct part *part_find(int argc, char *const argv[])
@@ -144,8 +144,8 @@ static int play(const struct attack *attack, char *argv[])
 		return make_workspace(attack, argv[2]);
 	if (strcmp(argv[1], "around") == 0 && strcmp(argv[3], "--") == 0)
 		return around(attack, argv + 4);
-	if (strcmp(argv[1], "bundle") == 0 && strcmp(argv[6], "--") == 0)
-		return run_bundle(attack, argv[2], argv[3], argv[4], argv[5], argv + 7);
+	if (strcmp(argv[1], "bundle") == 0 && strcmp(argv[7], "--") == 0)
+		return run_bundle(attack, argv[2], argv[3], argv[4], argv[5], argv[6], argv + 8);
 	return usage();
 }
 

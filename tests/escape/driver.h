@@ -28,9 +28,11 @@ int make_workspace(const struct attack *attack, const char *path);
 
 /*
  * A launcher: `RUNTIME run --bundle BUNDLE ID` with ARGV as the command, where BUNDLE has the
- * directory rootfs and WORKSPACE ("" for none) is mounted at /workspace. Returns the exit status.
+ * directory rootfs and WORKSPACE ("" for none) is mounted at /workspace. Its configuration is
+ * CONFIG, a file, or with "" what `runc spec` writes; the attack's options change it. Returns the exit
+ * status.
  */
 int run_bundle(const struct attack *attack, const char *bundle, const char *id, const char *runtime,
-               const char *workspace, char *const argv[]);
+               const char *workspace, const char *config, char *const argv[]);
 
 #endif
