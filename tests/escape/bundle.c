@@ -90,9 +90,21 @@ static void add_mount(struct config *config, const char *at, const char *type, c
 	json_object_array_add(config->mounts, mount);
 }
 
-static void add_limit(struct config *config, const char *kind, uint64_t limit)
+static struct json_object *add_limit(struct config *config, const char *kind, uint64_t limit)
 {
-	json_add_u64(json_add_object(config->resources, kind), "limit", limit);
+	struct json_object *object = json_add_object(config->resources, kind);
+
+	json_add_u64(object, "limit", limit);
+	return object;
+}
+
+/* What waits in sockets of TCP is counted apart by v1, and with all the rest by v2. */
+static void add_memory_limit(struct config *config, uint64_t limit)
+{
+	struct json_object *memory = add_limit(config, "memory", limit);
+
+	if (access("/sys/fs/cgroup/memory/memory.kmem.tcp.limit_in_bytes", F_OK) == 0)
+		json_add_u64(memory, "kernelTCP", limit);
 }
 
 /* OPTION is one of `agentdock run`; what has no like in a bundle is left out. */
@@ -105,7 +117,7 @@ static int apply(struct config *config, const char *option, const char *value, s
 		json_add_string(config->process, "cwd", value);
 	} else if (strcmp(option, "--memory") == 0) {
 		TRY(parse_bytes(value, &number, e));
-		add_limit(config, "memory", number);
+		add_memory_limit(config, number);
 	} else if (strcmp(option, "--pids-limit") == 0) {
 		TRY(parse_u64(value, UINT32_MAX, &number, e));
 		add_limit(config, "pids", number);

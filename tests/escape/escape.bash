@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# What the generated escape tests do: three audits, one of the build under test, and of the build with UNSAFE=1
-# (AGENTDOCK_UNSAFE_BUILD, by default build-unsafe) one without the walls and one with but one of them at a time; then a
-# test looks at each verdict.
+# What the generated escape tests do: four audits, two of the build under test, of its sandboxes and of its OCI runtime's
+# containers, and of the build with UNSAFE=1 (AGENTDOCK_UNSAFE_BUILD, by default build-unsafe) one without the walls and one
+# with but one of them at a time; then a test looks at each verdict.
 load "$AGENTDOCK_ROOT/tests/cli/common.bash"
 
 setup_file() {
@@ -15,6 +15,11 @@ setup_file() {
 		unsafe=${AGENTDOCK_UNSAFE_BUILD:-$root/build-unsafe}/agentdock
 		"$unsafe" audit --json --control >"$BATS_FILE_TMPDIR/broken.json" 2>"$BATS_FILE_TMPDIR/broken.stderr" || true
 		"$unsafe" audit --json --alone >"$BATS_FILE_TMPDIR/alone.json" 2>"$BATS_FILE_TMPDIR/alone.stderr" || true
+	fi
+	if grep -q is_held_in_a_container "$BATS_TEST_FILENAME"; then
+		"$AGENTDOCK_ROOT/tests/escape/container_config" >"$BATS_FILE_TMPDIR/config.json"
+		"$agentdock" audit --json --runtime "${agentdock%/*}/agentdock-runtime" --config "$BATS_FILE_TMPDIR/config.json" \
+			>"$BATS_FILE_TMPDIR/container.json" 2>"$BATS_FILE_TMPDIR/container.stderr" || true
 	fi
 	BATS_TEST_TMPDIR=$BATS_FILE_TMPDIR leftovers >"$BATS_FILE_TMPDIR/left"
 	end_leftovers
@@ -44,6 +49,10 @@ outcome() {
 
 is_held() {
 	outcome held held "$1" "" "The attack $1 is not held."
+}
+
+is_held_in_a_container() {
+	outcome held container "$1" "" "The attack $1 is not held in a container."
 }
 
 works_without_its_wall() {
