@@ -177,3 +177,46 @@ groups_left() {
 	run oci --systemd-cgroup create --bundle "$bundle" "$id"
 	refused linux.cgroupsPath slice:prefix:name
 }
+
+# as_systemd VERB...: the runtime where a script answers for systemd: it makes the group of a scope and puts the processes
+# there, and notes what it was asked
+as_systemd() {
+	cat >"$here/busctl" <<-END
+		#!/bin/sh
+		echo "\$@" >>"$here/asked"
+		[ "\$5" = StartTransientUnit ] || exit 0
+		unit=\$7
+		shift 9
+		while [ \$# -gt 1 ]; do
+			case \$1 in
+			Slice) slice=\$3 ;;
+			PIDs) pid=\$4 ;;
+			esac
+			shift
+		done
+		mkdir -p "/sys/fs/cgroup/\$slice/\$unit"
+		echo "\$pid" >"/sys/fs/cgroup/\$slice/\$unit/cgroup.procs"
+	END
+	chmod 0755 "$here/busctl"
+	unshare -m --propagation private sh -c 'mount --bind "$0/busctl" /usr/bin/busctl
+		mount -t tmpfs none /run/systemd && mkdir /run/systemd/system
+		exec timeout 20 "$@"' "$here" "$runtime" --root "$store" --systemd-cgroup "$@"
+}
+
+@test "group: systemd makes the scope, is told of limits, and stops it" {
+	runtime_is agentdock-runtime || skip "what others ask differs"
+	[ "$(cgroup_view)" = v2 ] || skip "on v1 systemd takes the devices for its own"
+	local slice=${id//-/_}.slice
+	mkdir -p /run/systemd
+	edit ".linux.cgroupsPath = \"$slice:test:c\" | .linux.resources = {\"pids\": {\"limit\": 20},
+		\"memory\": {\"limit\": 67108864}, \"cpu\": {\"quota\": 50000}}"
+	script 'cat /proc/self/cgroup'
+	run as_systemd run --bundle "$bundle" "$id"
+	says "0::/$slice/test-c.scope"
+	grep -q "StartTransientUnit ssa(sv)a(sa(sv)) test-c.scope fail 9 .*Slice s $slice .*Delegate b true" "$here/asked"
+	grep -q "SetUnitProperties sba(sv) test-c.scope true 3 MemoryMax t 67108864 CPUQuotaPerSecUSec t 500000 TasksMax t 20" \
+		"$here/asked"
+	grep -q "StopUnit ss test-c.scope replace" "$here/asked"
+	[ ! -d "/sys/fs/cgroup/$slice/test-c.scope" ]
+	rmdir "/sys/fs/cgroup/$slice"
+}
