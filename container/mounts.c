@@ -125,14 +125,26 @@ static int open_groups(struct container *container, struct err *e)
 	return 0;
 }
 
+static int check_label(const struct oci_config *config, struct err *e)
+{
+	struct statfs fs;
+
+	if (!config->linux_part->mount_label ||
+	    (statfs("/sys/fs/selinux", &fs) == 0 && fs.f_type == SELINUX_MAGIC))
+		return 0;
+	return err_set(e, ENOTSUP,
+	               "linux.mountLabel: SELinux is not enabled on this host; leave the key away");
+}
+
 int open_sources(struct container *container, struct err *e)
 {
 	struct err denied;
 
-	if (!has_new_namespace(container->config, CLONE_NEWNS))
+	if (!oci_config_namespace(container->config, CLONE_NEWNS))
 		return err_set(e, EINVAL,
-		               "linux.namespaces: the container has no new mount namespace, and "
-		               "would mount over the host's files: add {\"type\": \"mount\"}");
+		               "linux.namespaces: the container has no mount namespace, and would "
+		               "mount over the host's files: add {\"type\": \"mount\"}");
+	TRY(check_label(container->config, e));
 	container->mounts = new_mounts(container->config->mounts.count);
 	if (!container->mounts)
 		return err_set(e, ENOMEM, "mounts: no memory");

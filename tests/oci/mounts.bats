@@ -448,10 +448,31 @@ needs_the_hosts_mounts() {
 }
 
 @test "--no-pivot: no procfs of the host is in reach" {
+	edit '.process.capabilities[] += ["CAP_SYS_CHROOT"]'
 	script_runs 'ls -d /proc/1 >/dev/null; cd /..; ls -d ready; chroot / sh -c "cd ../../..; ls -d ready"' --no-pivot
 	says "$(printf '%s\n' ready ready)"
 	script_runs 'cat /proc/self/mountinfo' --no-pivot
 	[ "$(grep -c ' - proc ' <<<"$output")" = 1 ]
+}
+
+@test "a mount namespace of others: only the root's own place in it changes, and no other namespace" {
+	# shellcheck disable=SC2016 # the inner shell expands it
+	unshare --mount --propagation private sh -c 'echo $$ >"$1/pid"; exec sleep 60' sh "$here" 3>&- &
+	until_true [ -s "$here/pid" ]
+	local pid
+	pid=$(cat "$here/pid")
+	edit "(.linux.namespaces[] | select(.type == \"mount\")).path = \"/proc/$pid/ns/mnt\""
+	mount_it /mnt tmpfs tmpfs
+	script_runs 'ls -d /ready /proc/1'
+	says "$(printf '%s\n' /proc/1 /ready)"
+	[ "$(nsenter -t "$pid" -m ls -d "$root/README.md")" = "$root/README.md" ]
+	run ! grep -F "$here" /proc/self/mountinfo
+	nsenter -t "$pid" -m umount -R "$rootfs"
+	nsenter -t "$pid" -m mount --bind "$here" "$here"
+	nsenter -t "$pid" -m mount --make-shared "$here"
+	run oci_run
+	refused linux.namespaces shared
+	kill "$pid"
 }
 
 @test "the container's own groups, and nothing above them" {
