@@ -14,7 +14,9 @@
 #include "base/strings.h"
 #include "verbs/verbs.h"
 
-extern const char spec_text[], spec_text_end[]; /* spec_text.S */
+/* spec_text.S */
+extern const char spec_text[];
+extern const uint64_t spec_text_bytes;
 
 static struct json_object *map_one(unsigned id)
 {
@@ -97,7 +99,7 @@ int verb_spec(struct request *request, struct err *e)
 	const char *text;
 
 	TRY(directory);
-	TRY(json_parse(spec_text, (size_t)(spec_text_end - spec_text), &document, e));
+	TRY(json_parse(spec_text, spec_text_bytes, &document, e));
 	if (request->rootless)
 		make_rootless(document);
 	text = json_object_to_json_string_ext(
