@@ -198,14 +198,10 @@ static int end_group(struct handle *handle, struct err *e)
 {
 	if (handle_group(handle, e) < 0)
 		return e->code == ENOENT || e->code == ESRCH ? 0 : -e->code;
-	if (handle->pidfd >= 0)
-		TRY(group_kill(&handle->group, e));
-	else if (group_remove(&handle->group, e) >= 0)
-		return 0;
-	else if (e->code != EBUSY)
-		return -e->code;
-	else
-		TRY(group_kill(&handle->group, e));
+	/* to remove one with processes in it is tried for long, because they may be on their way out */
+	if (handle->pidfd < 0 && group_wait_empty(&handle->group, 0, e) == 0)
+		return group_remove(&handle->group, e);
+	TRY(group_kill(&handle->group, e));
 	TRY(group_wait_empty(&handle->group, END_MS, e));
 	if (handle->pidfd >= 0)
 		TRY(await_end(handle->pidfd, handle->entry.id, e));

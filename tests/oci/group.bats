@@ -122,6 +122,17 @@ groups_left() {
 	[ -z "$(groups_left)" ]
 }
 
+@test "group: who outlives the first process is ended at once by delete" {
+	edit '.linux.namespaces |= map(select(.type != "pid"))'
+	up_until_told 'sleep 1000 & true'
+	tell
+	until_true oci_status_is stopped
+	local from=${EPOCHREALTIME/[.,]/}
+	oci_delete
+	[ $((${EPOCHREALTIME/[.,]/} - from)) -lt 1000000 ]
+	[ -z "$(groups_left)" ]
+}
+
 @test "group: a cgroupsPath that leads elsewhere is refused" {
 	refuses ".linux.cgroupsPath = \"/$id/../other\"" linux.cgroupsPath
 	refuses '.linux.cgroupsPath = "/"' linux.cgroupsPath
