@@ -135,7 +135,7 @@ struct oci_device {
 	int type; /* 'c', 'b', 'u' (which is c) or 'p' */
 	const char *path;
 	struct oci_int major, minor; /* set, but for 'p' */
-	struct oci_uint file_mode; /* podman's has the bits of the type too, as of stat(2) */
+	struct oci_uint file_mode;   /* podman's has the bits of the type too, as of stat(2) */
 	struct oci_uint uid, gid;
 };
 struct oci_devices {
