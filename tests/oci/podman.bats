@@ -662,3 +662,35 @@ setting() {
 	equal "what ran" "$(sort ran | cut -d ' ' -f 1 | xargs)" 'createContainer createRuntime poststart poststop prestart'
 	has "$(<ran)" 'poststop stopped'
 }
+
+# ---- without root ----
+
+# rootless WORD...: podman of the user `worker`, who may use no control group
+rootless() {
+	within env -i PATH="$PATH" HOME=/var/lib/worker XDG_RUNTIME_DIR=/run/worker LANG=C.UTF-8 \
+		setpriv --reuid worker --regid worker --init-groups \
+		podman --runtime "$runtime" --cgroup-manager cgroupfs --events-backend file --log-level error "$@"
+}
+
+@test "rootless: ids, files, exec, logs, a terminal, the end" {
+	within install -d -o worker -g worker -m 700 /var/lib/worker /run/worker
+	within install -o worker -g worker "$image" /var/lib/worker/small.tar
+	cd /
+	rootless load --quiet --input /var/lib/worker/small.tar >/dev/null
+	equal "the map" "$(rootless run --rm --network none small sh -c 'id -u; cat /proc/self/uid_map' | xargs)" \
+		'0 0 4321 1 1 600000 65536'
+	equal "the map that keeps the id" "$(rootless run --rm --network none --userns keep-id small id -u)" 4321
+	ends 7 rootless run --rm --network none small sh -c 'exit 7'
+	ends 127 rootless run --rm --network none small no-such-program
+	rootless run --detach --name host --network none --hostname there --volume /var/lib/worker:/mnt small \
+		sh -c 'echo logged; touch /mnt/made; chown 1000 /mnt/made; exec sleep 1000' >/dev/null
+	until_so rootless exec host test -e /mnt/made
+	equal "the owner outside" "$(within stat -c %u /var/lib/worker/made)" 600999
+	equal "the log" "$(rootless logs host)" logged
+	equal "exec" "$(rootless exec --user worker host sh -c 'id -u; hostname' | xargs)" '1000 there'
+	rootless kill host
+	equal "the exit code" "$(rootless wait host)" 137
+	rootless rm host
+	# who holds the user's namespaces
+	rootless system migrate
+}
