@@ -388,3 +388,15 @@ int signal_parse(const char *text, struct err *e)
 	return err_set(e, EINVAL, "'%s' is not a signal; write a name such as TERM or a number",
 	               text);
 }
+
+bool process_has_host_ids(void)
+{
+	scoped_fd fd = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
+	char line[64] = ""; /* the first of many, perhaps */
+	unsigned inside, outside, count;
+
+	return fd < 0 || read(fd, line, sizeof line - 1) <= 0 ||
+	       sscanf(line, "%u %u %u", &inside, &outside, &count) !=
+	               3 || /* NOLINT(cert-err34-c) */
+	       (inside == 0 && outside == 0 && count == UINT32_MAX);
+}

@@ -53,6 +53,9 @@ int process_wait(int pidfd, int *status, struct err *e);
 /* Waits for the child *PID, after a SIGKILL if KILL_FIRST, and makes it -1; -1 is nobody. */
 void process_end(pid_t *pid, bool kill_first);
 
+/* Are our ids those of the host, not of a user namespace? Where that can't be told, they are. */
+bool process_has_host_ids(void);
+
 /* "SIGTERM" for 15; "SIG65" style for unknown numbers. Never NULL. */
 const char *signal_name(int signo, char *buffer, size_t size);
 

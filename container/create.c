@@ -169,10 +169,11 @@ OUTSIDE(keep_record)
 	scoped_mem char *group = NULL;
 	char created[64], owner[16];
 
+	/* anew: where none could be made, it is none */
+	TRY(group_save(&container->group, &group, e));
+	record.group = group;
 	if (!record.created) {
 		now_as_text(created, sizeof created);
-		TRY(group_save(&container->group, &group, e));
-		record.group = group;
 		record.bundle = container->bundle;
 		record.rootfs = container->rootfs;
 		record.created = created;

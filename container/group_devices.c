@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/process.h"
 #include "base/scoped.h"
 #include "container/group_internal.h"
 
@@ -270,13 +271,7 @@ static int set_v1(const struct group_hierarchy *of, const struct device_rules *r
  */
 static bool devices_are_out_of_reach(void)
 {
-	static const char of_host[] = "         0          0 4294967295\n";
-	char text[64];
-
-	if (geteuid() != 0)
-		return true;
-	return control_read(AT_FDCWD, "/proc/self/uid_map", text, sizeof text) > 0 &&
-	       strcmp(text, of_host) != 0;
+	return geteuid() != 0 || !process_has_host_ids();
 }
 
 static int set_devices(const struct group *group, const struct device_rules *rules, struct err *e)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/process.h"
 #include "container/container.h"
 
 static bool may_do_without(const struct container *container, const struct err *e)
@@ -14,7 +15,8 @@ static bool may_do_without(const struct container *container, const struct err *
 	const char *path = container->config->linux_part->cgroups_path;
 
 	return (!path || !*path) && container->options->manager == GROUP_CGROUPFS &&
-	       geteuid() != 0 && (e->code == EACCES || e->code == EPERM || e->code == EROFS);
+	       (geteuid() != 0 || !process_has_host_ids()) &&
+	       (e->code == EACCES || e->code == EPERM || e->code == EROFS);
 }
 
 /* Where the container has its own: there nobody else's processes are to be spared. */

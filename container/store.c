@@ -25,6 +25,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/process.h"
 #include "base/scoped.h"
 #include "base/strings.h"
 #include "oci/texts.h"
@@ -46,17 +47,10 @@ enum {
 static bool is_host_root(void)
 {
 	const char *user = getenv("USER");
-	char map[64];
-	unsigned inside, outside, count;
-	struct err e;
 
 	if (geteuid() != 0)
 		return false;
-	if (user && strcmp(user, "root") == 0)
-		return true;
-	return file_read(AT_FDCWD, "/proc/self/uid_map", map, sizeof map, &e) < 0 ||
-	       sscanf(map, "%u %u %u", &inside, &outside, &count) != 3 || /* NOLINT(cert-err34-c) */
-	       (inside == 0 && outside == 0 && count == UINT32_MAX);
+	return (user && strcmp(user, "root") == 0) || process_has_host_ids();
 }
 
 const char *store_default_root(void)
