@@ -48,7 +48,8 @@ struct container {
 	int rootfd; /* exec: none. A detached tree of root.path, not yet anywhere (OPEN_TREE_CLONE) */
 	int gatefd; /* the listening socket of the store's "start", held by the inside */
 	int consolefd; /* connected to --console-socket, or the other end of our own; the master goes there */
-	int terminalfd; /* where the master comes, when it goes to nobody else */
+	int notifyfd, notify_mountfd; /* the socket; its directory, detached */
+	int terminalfd;               /* where the master comes, when it goes to nobody else */
 	int channelfd, inside_channelfd;
 	int hostprocfd; /* in->hostprocfd; opened outside: later "/" may be the container's */
 	int nsfds
@@ -165,6 +166,19 @@ int filter_hand_over(const struct container *container, int listenerfd, struct e
 
 /* ---- create.c ---- */
 OUTSIDE(keep_record); /* in the store: from here on delete --force finds all that there is */
+
+/* ---- notify.c ---- */
+OUTSIDE(open_notify);
+INSIDE(attach_notify);
+
+/* The socket, before anybody can look for it. */
+int notify_listen(struct container *container, struct err *e);
+
+/* What has come: container->notifyfd is -1 when it said that it is ready, which is passed on. */
+int notify_pass_on(struct container *container, struct err *e);
+
+/* Until it is ready, or has ended. */
+int notify_await(struct container *container, struct err *e);
 
 /* ---- gate.c ---- */
 OUTSIDE(open_gate);

@@ -36,6 +36,8 @@ void container_init(struct container *container, const struct lifecycle_options 
 		.gatefd = -1,
 		.consolefd = -1,
 		.terminalfd = -1,
+		.notifyfd = -1,
+		.notify_mountfd = -1,
 		.channelfd = -1,
 		.inside_channelfd = -1,
 		.hostprocfd = -1,
@@ -54,10 +56,12 @@ void container_release(struct container *container)
 {
 	struct err ignored;
 	int *fds[] = {
-		&container->rootfd,     &container->gatefd,    &container->consolefd,
-		&container->terminalfd, &container->channelfd, &container->inside_channelfd,
-		&container->hostprocfd, &container->targetfd,  &container->pidfd,
-		&container->procfd,
+		&container->rootfd,     &container->gatefd,
+		&container->consolefd,  &container->terminalfd,
+		&container->notifyfd,   &container->notify_mountfd,
+		&container->channelfd,  &container->inside_channelfd,
+		&container->hostprocfd, &container->targetfd,
+		&container->pidfd,      &container->procfd,
 	};
 
 	for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)

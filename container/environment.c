@@ -111,6 +111,8 @@ INSIDE(make_environment)
 		TRY(add_number(&list, "LISTEN_FDS", listen_fds, e));
 		TRY(add_number(&list, "LISTEN_PID", getpid(), e));
 	}
+	if (in->container->options->notify_socket && !in->container->joins)
+		TRY(string_list_set(&list, "NOTIFY_SOCKET=/run/notify/notify", e));
 	in->envp = list.items;
 	return 0;
 }

@@ -117,7 +117,7 @@ static bool drain(struct stream *stream, int fd)
 	return true;
 }
 
-enum { PROCESS, SIGNALS, INPUT, MASTER, OUTPUT, POLLED };
+enum { PROCESS, SIGNALS, NOTIFY, INPUT, MASTER, OUTPUT, POLLED };
 
 static void set_events(const struct foreground *foreground, struct pollfd fds[POLLED])
 {
@@ -168,6 +168,7 @@ int foreground_wait(struct foreground *foreground, struct container *container, 
 	struct pollfd fds[POLLED] = {
 		[PROCESS] = {.fd = container->pidfd, .events = POLLIN},
 		[SIGNALS] = {.fd = foreground->signalfd, .events = POLLIN},
+		[NOTIFY] = {.events = POLLIN},
 	};
 	int ended;
 
@@ -175,6 +176,7 @@ int foreground_wait(struct foreground *foreground, struct container *container, 
 		TRY(take_terminal(foreground, container->terminalfd, e));
 	while (!fds[PROCESS].revents) {
 		set_events(foreground, fds);
+		fds[NOTIFY].fd = container->notifyfd;
 		if (poll(fds, POLLED, -1) < 0) {
 			if (errno != EINTR)
 				return err_sys(e, "waiting for the container");
@@ -182,6 +184,8 @@ int foreground_wait(struct foreground *foreground, struct container *container, 
 		}
 		if (fds[SIGNALS].revents)
 			pass_on(foreground, container->pidfd);
+		if (fds[NOTIFY].revents)
+			TRY(notify_pass_on(container, e));
 		carry(foreground, fds);
 	}
 	carry_rest(foreground);

@@ -64,6 +64,11 @@ static bool wants_runtime_hooks(const struct container *container)
 	return starts_new(container) && hooks->prestart.count + hooks->create_runtime.count > 0;
 }
 
+static bool wants_notify(const struct container *container)
+{
+	return starts_new(container) && container->options->notify_socket;
+}
+
 /* A new one or one that is joined. */
 static bool wants_user_namespace(const struct container *container)
 {
@@ -118,6 +123,7 @@ static const struct container_step score[] = {
 	/* the group is one of them */
 	{ "mount sources",          open_sources,             NULL,                       starts_new   },
 	{ "console socket",         open_console_socket,      NULL,                       wants_terminal },
+	{ "notify socket",          open_notify,              NULL,                       wants_notify },
 	{ "gate",                   open_gate,                NULL,                       comes_later  },
 	{ "clone",                  clone_inside,             NULL,                       NULL         },
 	{ "mount sources",          close_sources,            NULL,                       starts_new   },
@@ -138,6 +144,7 @@ static const struct container_step score[] = {
 	{ "propagation",            NULL,                     set_propagation,            starts_new   },
 	{ "root",                   NULL,                     attach_root,                starts_new   },
 	{ "mounts",                 NULL,                     attach_mounts,              starts_new   },
+	{ "notify socket",          NULL,                     attach_notify,              wants_notify },
 	{ "devices",                NULL,                     make_devices,               starts_new   },
 	{ "createRuntime hooks",    run_create_runtime_hooks, meet_outside,               wants_runtime_hooks },
 	/* before the container's own can run: its hooks, and what `run` executes */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* start: the word at the gate, and what the process inside answers. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/pidfd.h>
 #include <unistd.h>
@@ -65,6 +66,9 @@ static int start(struct container *container, struct err *e)
 	container->bundle = entry->record.bundle;
 	container->rootfs = entry->record.rootfs;
 	container->pid = entry->record.pid;
+	container->comes_later = true;
+	if (container->options->notify_socket && faccessat(entry->fd, "notify", F_OK, 0) == 0)
+		TRY(notify_listen(container, e));
 	TRY(open_gate_and_wait(container, e));
 	return container_started(container, e);
 }

@@ -6,4 +6,3 @@
 #include "base/strings.h"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #define TODO __attribute__((weak))
-

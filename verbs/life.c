@@ -35,6 +35,7 @@ int verb_create(struct request *request, struct err *e)
 
 int verb_start(struct request *request, struct err *e)
 {
+	TRY(take_environment(&request->lifecycle, e));
 	return container_start(&request->lifecycle, e);
 }
 

@@ -338,3 +338,57 @@ other_namespaces() {
 	script_runs 'stat -c %u /dev/mqueue; id -u'
 	[ "$output" = $'0\n0' ] || show
 }
+
+# ---- NOTIFY_SOCKET ----
+
+# notified VERB ARGUMENT...: what the one who supervises hears while it goes on, from a container that says more than
+# that it is ready. Prints each message on a line.
+notified() {
+	timeout 20 python3 -c 'import os, socket, subprocess, sys, time
+own, inside = sys.argv[1], sys.argv[2]
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+listener.bind(own)
+listener.settimeout(5)
+process = subprocess.Popen(sys.argv[3:], env={**os.environ, "NOTIFY_SOCKET": own},
+    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, close_fds=True)
+speaker = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+for text in b"STATUS=evil\nMAINPID=1", b"STATUS=up\nREADY=1\nMAINPID=1":
+    for attempt in range(200):
+        try:
+            speaker.sendto(text, inside)
+            break
+        except OSError:
+            time.sleep(0.02)
+print(listener.recv(4096))
+listener.settimeout(0.2)
+try:
+    print(listener.recv(4096))
+except TimeoutError:
+    pass
+if process.args[3] == "start": process.wait()' "$here/notify" "$store/$id/notify/notify" "$runtime" --root "$store" "$@" 3>&- 4>&-
+}
+
+@test "NOTIFY_SOCKET: run passes on that the container is ready, with its pid, and nothing else" {
+	script 'echo $NOTIFY_SOCKET >/mark; test -S /run/notify/notify && read -r line </wait'
+	run notified run --bundle "$bundle" "$id"
+	says "b'READY=1\\nMAINPID=$(oci_pid)\\n'"
+	[ "$(<"$rootfs/mark")" = /run/notify/notify ]
+	oci_kill
+	until_true nothing_is_left
+}
+
+@test "NOTIFY_SOCKET: start waits until the container is ready" {
+	script 'read -r line </wait'
+	NOTIFY_SOCKET=$here/notify oci_create
+	run notified start "$id"
+	says "b'READY=1\\nMAINPID=$(oci_pid)\\n'"
+	oci_delete --force
+}
+
+@test "LISTEN_FDS: the descriptors of a socket unit, and whose they are" {
+	script 'echo $LISTEN_FDS $LISTEN_PID $$; cat <&3; ls /proc/self/fd'
+	echo three >"$here/three"
+	run sh -c 'LISTEN_FDS=1 exec "$0" --root "$1" run --bundle "$2" "$3" 3<three 4<three </dev/null' \
+		"$runtime" "$store" "$bundle" "$id"
+	says $'1 1 1\nthree\n0\n1\n2\n3\n4'
+}
