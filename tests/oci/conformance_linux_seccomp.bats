@@ -30,7 +30,7 @@ needed='["execve", "brk", "arch_prctl", "set_tid_address", "set_robust_list", "r
 		"getdents64", "fstatfs", "close_range", "chdir", "getcwd", "statfs", "lseek", "faccessat2", "faccessat", "stat",
 		"sendmsg", "sendto", "recvmsg", "dup3", "dup2", "open", "umask", "seccomp", "setresuid", "setresgid", "access",
 		"geteuid", "getuid", "pread64", "poll", "epoll_ctl", "tgkill", "madvise", "execveat", "fchdir", "getresuid",
-		"getresgid", "getgroups"]'
+		"getresgid", "getgroups", "setfsuid", "setfsgid"]'
 
 # rule JSON: filter, with this rule for getpriority
 rule() {
