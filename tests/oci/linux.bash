@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # what common.bash and bats set
+# shellcheck shell=bash disable=SC2034,SC2154 # common.bash and bats set what the tests use
 # SPDX-License-Identifier: Apache-2.0
 # What the conformance_linux_*.bats share beside common.bash: the probe, hosts that lack something, namespaces that are
 # there already, and the files of control groups.
