@@ -113,10 +113,10 @@ static int check_name(const char *name, struct err *e)
 	               IFNAMSIZ - 1);
 }
 
-static int keep_address(struct addresses *addresses, size_t device, const struct nlmsghdr *header,
+static int keep_address(struct addresses *addresses, size_t device, struct nlmsghdr *header,
                         struct err *e)
 {
-	const struct ifaddrmsg *body = NLMSG_DATA(header);
+	struct ifaddrmsg *body = NLMSG_DATA(header);
 	const uint32_t kept = IFA_F_NODAD | IFA_F_NOPREFIXROUTE | IFA_F_HOMEADDRESS;
 	struct request *request = &addresses->items[addresses->count].request;
 	uint32_t flags = body->ifa_flags;
@@ -128,7 +128,7 @@ static int keep_address(struct addresses *addresses, size_t device, const struct
 	request->address = (struct ifaddrmsg){.ifa_family = body->ifa_family,
 	                                      .ifa_prefixlen = body->ifa_prefixlen,
 	                                      .ifa_scope = body->ifa_scope};
-	for (const struct rtattr *a = IFA_RTA(body); RTA_OK(a, length); a = RTA_NEXT(a, length)) {
+	for (struct rtattr *a = IFA_RTA(body); RTA_OK(a, length); a = RTA_NEXT(a, length)) {
 		if (a->rta_type == IFA_FLAGS)
 			memcpy(&flags, RTA_DATA(a), sizeof flags);
 		if (a->rta_type == IFA_LOCAL || a->rta_type == IFA_ADDRESS ||
