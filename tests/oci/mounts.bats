@@ -308,7 +308,7 @@ needs_the_hosts_mounts() {
 	mkdir -p "$rootfs/data/deep"
 	echo text >"$rootfs/data/deep/file"
 	chown 3:4 "$rootfs/data/deep/file"
-	chmod 4751 "$rootfs/data/deep/file"
+	chmod 4755 "$rootfs/data/deep/file"
 	touch -d 2001-01-01 "$rootfs/data/deep/file"
 	ln -s /etc/passwd "$rootfs/data/link"
 	mkfifo "$rootfs/data/fifo"
@@ -317,7 +317,7 @@ needs_the_hosts_mounts() {
 	mount_it /data tmpfs tmpfs tmpcopyup ro
 	script_runs 'cd /data; cat deep/file; stat -c "%a %u %g %Y" deep/file; readlink link; stat -c "%F %a" fifo .
 		touch new 2>/dev/null || echo read-only'
-	says "$(printf '%s\n' text '4751 3 4 978307200' /etc/passwd 'fifo 644' 'directory 710' read-only)"
+	says "$(printf '%s\n' text '4755 3 4 978307200' /etc/passwd 'fifo 644' 'directory 710' read-only)"
 	[ "$(ls "$rootfs/data")" = "$(printf '%s\n' deep fifo link)" ]
 }
 
