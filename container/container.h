@@ -175,7 +175,7 @@ INSIDE(attach_notify);
 int notify_listen(struct container *container, struct err *e);
 
 /* What has come: container->notifyfd is -1 when it said that it is ready, which is passed on. */
-int notify_pass_on(struct container *container, struct err *e);
+void notify_pass_on(struct container *container);
 
 /* Until it is ready, or has ended. */
 int notify_await(struct container *container, struct err *e);

@@ -185,7 +185,7 @@ int foreground_wait(struct foreground *foreground, struct container *container, 
 		if (fds[SIGNALS].revents)
 			pass_on(foreground, container->pidfd);
 		if (fds[NOTIFY].revents)
-			TRY(notify_pass_on(container, e));
+			notify_pass_on(container);
 		carry(foreground, fds);
 	}
 	carry_rest(foreground);

@@ -18,6 +18,7 @@
 #include "base/files.h"
 #include "base/scoped.h"
 #include "container/container.h"
+#include "container/warn.h"
 #include "rootfs/detached.h"
 
 enum { MESSAGE_BYTES_MAX = 4096 };
@@ -96,8 +97,9 @@ static int tell(const struct container *container, struct err *e)
 	return 0;
 }
 
-int notify_pass_on(struct container *container, struct err *e)
+void notify_pass_on(struct container *container)
 {
+	struct err failed;
 	char message[MESSAGE_BYTES_MAX + 1];
 	ssize_t length;
 
@@ -105,10 +107,12 @@ int notify_pass_on(struct container *container, struct err *e)
 		message[length] = '\0';
 		if (says_ready(message)) {
 			close_fd(&container->notifyfd);
-			return tell(container, e);
+			/* it runs all the same */
+			if (tell(container, &failed) < 0)
+				container_warn("%s", failed.text);
+			return;
 		}
 	}
-	return 0;
 }
 
 int notify_await(struct container *container, struct err *e)
@@ -120,7 +124,7 @@ int notify_await(struct container *container, struct err *e)
 		if (poll(fds, 2, -1) < 0 && errno != EINTR)
 			return err_sys(e, "waiting for the container to be ready");
 		if (fds[1].revents)
-			TRY(notify_pass_on(container, e));
+			notify_pass_on(container);
 		if (fds[0].revents)
 			return 0;
 	}

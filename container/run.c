@@ -13,9 +13,9 @@ static int attend(struct container *container, struct foreground *foreground, in
 	if (options->pid_file)
 		TRY(pid_file_write(options->pid_file, container->pid, e));
 	TRY(container_started(container, e));
-	if (options->detach)
-		return 0;
 	store_release(container->entry); /* others may change it now */
+	if (options->detach)
+		return notify_await(container, e);
 	return foreground_wait(foreground, container, status, e);
 }
 

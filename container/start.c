@@ -66,7 +66,6 @@ static int start(struct container *container, struct err *e)
 	container->bundle = entry->record.bundle;
 	container->rootfs = entry->record.rootfs;
 	container->pid = entry->record.pid;
-	container->comes_later = true;
 	if (container->options->notify_socket && faccessat(entry->fd, "notify", F_OK, 0) == 0)
 		TRY(notify_listen(container, e));
 	TRY(open_gate_and_wait(container, e));
@@ -83,7 +82,9 @@ int container_start(const struct lifecycle_options *options, struct err *e)
 	TRY(store_open(options->root, options->id, true, &entry, e));
 	container_init(&container, options, &entry);
 	r = start(&container, e);
-	store_release(&entry);
+	store_release(&entry); /* others may change it while we wait */
+	if (r == 0)
+		r = notify_await(&container, e);
 	/* the spec's lifecycle goes on at its end where a hook failed */
 	if (r < 0 && container.hook_failed)
 		container_delete(options, true, &ignored);
