@@ -252,7 +252,7 @@ environment_before_pivot() {
 
 @test "config:startContainer-2 the path must resolve in the container namespace" {
 	hook startContainer 'echo container >/log'
-	oci_up
+	up_until_told
 	[ "$(<"$rootfs/log")" = container ]
 }
 
