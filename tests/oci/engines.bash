@@ -73,6 +73,7 @@ start_holder() {
 		mount -t tmpfs -o mode=755 tmpfs /var/lib
 		mount -t tmpfs -o mode=711 tmpfs "$engine"
 		mkdir -m 1777 /run/lock
+		[ -w /var/tmp ] || mount -t tmpfs tmpfs /var/tmp
 		for file in passwd group subuid subgid; do
 			[ ! -e "/etc/$file" ] || mount --bind "accounts/$file" "/etc/$file"
 		done
