@@ -77,7 +77,7 @@ print("restored" if termios.tcgetattr(slave) == before else "NOT RESTORED", stat
 @test "it is the controlling terminal, the user's own, and all three descriptors" {
 	with_devices
 	edit '.process.user = {"uid": 1000, "gid": 1000}'
-	script 'tty; stat -c %u /dev/pts/0; ls /proc/self/fd; echo written >/dev/tty; : >/dev/console && echo console'
+	script 'tty; stat -c %u /dev/pts/0; ls -1 /proc/self/fd; echo written >/dev/tty; : >/dev/console && echo console'
 	on_a_terminal
 	[ "$output" = $'/dev/pts/0\n1000\n0\n1\n2\n3\nwritten\nconsole' ] || show
 }
