@@ -39,6 +39,17 @@ static int take_flag(struct request *request, const struct option_row *row, cons
 	return 0;
 }
 
+/* Of what we do not do: only a verb that wants it could say so. */
+static int take_nothing(struct request *request, const struct option_row *row, const char *value,
+                        struct err *e)
+{
+	(void)request;
+	(void)row;
+	(void)value;
+	(void)e;
+	return 0;
+}
+
 static int take_text(struct request *request, const struct option_row *row, const char *value,
                      struct err *e)
 {
@@ -267,7 +278,7 @@ static const struct option_row table[] = {
 	 .help = "the same as --cgroup-manager=systemd"},
 	{OF_PROGRAM, 0, "rootless", "true|false|auto", take_rootless,
 	 .help = "accepted; privileges are looked at where they are needed"},
-	{OF_PROGRAM, 0, "criu", "FILE", take_text, AT(file)},
+	{OF_PROGRAM, 0, "criu", "FILE", take_nothing, .help = NULL},
 	{OF_PROGRAM, 'v', "version", NULL, take_flag, AT(version), .help = "print the version"},
 	{OF_PROGRAM, 'V', "version", NULL, take_flag, AT(version)},
 

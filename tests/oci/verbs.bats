@@ -64,6 +64,8 @@ ours_only() {
 	refused "--format" yaml "table|json"
 	run oci --cgroup-manager disabled list
 	refused "--cgroup-manager" disabled
+	run oci --criu "$here/criu" exec x
+	refused "does not exist"
 	run oci --log "$here/none/log" list
 	refused "$here/none/log"
 	run oci state ../x
