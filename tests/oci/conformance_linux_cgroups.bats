@@ -47,18 +47,14 @@ every_controller() {
 }
 
 @test "linux:cgroups-5 a cgroupsPath that leads out is an error, or leads nowhere else" {
-	edit ".linux.cgroupsPath = \"/$id/../../../../../../tmp/$id/escaped\""
+	# from each tree's mount point this is the host's /
+	edit ".linux.cgroupsPath = \"/$id/../../../../../../$id/escaped\""
 	run oci_create
-	[ ! -e "$here/escaped" ]
+	if [ -e "/$id" ]; then
+		rmdir "/$id/escaped" "/$id"
+		show
+	fi
 	if runtime_is agentdock-runtime; then refused linux.cgroupsPath; fi
-	oci_delete --force 2>/dev/null || true
-	every_controller no_group "/tmp/$id"
-}
-
-no_group() {
-	local dir
-	dir=$(group_dir "$@")
-	[ ! -d "$dir" ] || remove_group "$dir"
 }
 
 @test "linux:cgroups-6 the groups are made if they do not exist, and are gone after delete" {
