@@ -51,7 +51,7 @@ every_controller() {
 	edit ".linux.cgroupsPath = \"/$id/../../../../../../$id/escaped\""
 	run oci_create
 	if [ -e "/$id" ]; then
-		rmdir "/$id/escaped" "/$id"
+		rm -r "/${id:?}"
 		show
 	fi
 	if runtime_is agentdock-runtime; then refused linux.cgroupsPath; fi
