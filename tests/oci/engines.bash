@@ -17,7 +17,7 @@ engine_setup_file() {
 	local package=$1 program
 	shift
 	for program; do
-		command -v "$program" >/dev/null ||
+		type -P "$program" >/dev/null ||
 			skip "no $program; packaging/debian-packages engines installs $package"
 	done
 	export root=${BATS_TEST_DIRNAME%/*/*}
