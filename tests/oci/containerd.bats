@@ -5,7 +5,10 @@
 load engines
 
 setup_file() {
-	engine_setup_file containerd containerd ctr containerd-shim-runc-v2 python3 busybox jq
+	if ! engine_setup_file containerd containerd ctr containerd-shim-runc-v2 python3 busybox jq; then
+		[ -n "${missing:-}" ]
+		return
+	fi
 	cat >containerd.toml <<-EOF
 		version = 2
 		root = "$engine/root"
@@ -32,10 +35,12 @@ teardown_file() {
 export reference=localhost/small:latest
 
 setup() {
+	[ -z "${missing:-}" ] || skip "$missing"
 	cd "$BATS_TEST_TMPDIR" || return
 }
 
 teardown() {
+	[ -z "${missing:-}" ] || return 0
 	local name left
 	left=$(ctr containers list --quiet)
 	for name in $left; do

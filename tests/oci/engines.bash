@@ -11,14 +11,16 @@
 # $RUNTIME is the runtime, by default the one that is built; no test knows which.
 bats_require_minimum_version 1.5.0
 
-# engine_setup_file PACKAGE PROGRAM...: skips the file where a program is missing. Sets and exports $root, $build, $runtime,
+# engine_setup_file PACKAGE PROGRAM...: fails where a program is missing, and sets $missing. Sets and exports $root, $build, $runtime,
 # $image (an OCI archive of localhost/small:latest), $engine, $group (its control group), $holder and $engine_pid.
 engine_setup_file() {
 	local package=$1 program
 	shift
 	for program; do
-		type -P "$program" >/dev/null ||
-			skip "no $program; packaging/debian-packages engines installs $package"
+		type -P "$program" >/dev/null || {
+			export missing="no $program; packaging/debian-packages engines installs $package"
+			return 1
+		}
 	done
 	export root=${BATS_TEST_DIRNAME%/*/*}
 	export build=${AGENTDOCK_BUILD:-build}
@@ -93,7 +95,9 @@ start_holder() {
 
 # engine_teardown_file: all of it ends. Its control groups are removed when they are empty.
 engine_teardown_file() {
-	[ -n "${holder:-}" ] || return 0
+	if [ -z "${holder:-}" ]; then
+		return
+	fi
 	kill -KILL "$holder" 2>/dev/null || true
 	timeout 10 tail --pid="$engine_pid" -f /dev/null
 	find_groups

@@ -5,7 +5,10 @@
 load engines
 
 setup_file() {
-	engine_setup_file podman podman conmon catatonit python3 busybox jq
+	if ! engine_setup_file podman podman conmon catatonit python3 busybox jq; then
+		[ -n "${missing:-}" ]
+		return
+	fi
 	podman load --quiet --input "$image" >/dev/null
 	# what stays of the first container: mounts of the storage, a bridge
 	podman run --rm small true
@@ -17,10 +20,12 @@ teardown_file() {
 }
 
 setup() {
+	[ -z "${missing:-}" ] || skip "$missing"
 	cd "$BATS_TEST_TMPDIR" || return
 }
 
 teardown() {
+	[ -z "${missing:-}" ] || return 0
 	local left
 	left=$(podman ps --all --format 'container: {{.Names}} {{.Status}}' && podman pod ps --format 'pod: {{.Name}}')
 	[ -z "$left" ] || podman rm --all --force --time 0 >/dev/null || podman pod rm --all --force >/dev/null || true
