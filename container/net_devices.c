@@ -118,12 +118,13 @@ static int keep_address(struct addresses *addresses, size_t device, struct nlmsg
 {
 	struct ifaddrmsg *body = NLMSG_DATA(header);
 	const uint32_t kept = IFA_F_NODAD | IFA_F_NOPREFIXROUTE | IFA_F_HOMEADDRESS;
-	struct request *request = &addresses->items[addresses->count].request;
+	struct request *request;
 	uint32_t flags = body->ifa_flags;
 	int length = (int)IFA_PAYLOAD(header);
 
 	if (addresses->count == ADDRESSES_MAX)
 		return err_set(e, E2BIG, "there are more than %d addresses", ADDRESSES_MAX);
+	request = &addresses->items[addresses->count].request;
 	request_init(request, RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE, sizeof *body);
 	request->address = (struct ifaddrmsg){.ifa_family = body->ifa_family,
 	                                      .ifa_prefixlen = body->ifa_prefixlen,

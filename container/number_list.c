@@ -31,7 +31,7 @@ int number_list_parse(const char *text, unsigned long *bits, size_t count, struc
 {
 	memset(bits, 0, count / 8);
 	for (const char *at = text;; at++) {
-		size_t first, last;
+		size_t first = 0, last;
 
 		at = past_number(at, count, &first);
 		last = first;

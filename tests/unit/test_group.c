@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <linux/bpf.h>
 #include <poll.h>
 #include <sched.h>
@@ -909,12 +908,17 @@ static bool block_device(int64_t *major, int64_t *minor)
 {
 	static const char *const names[] = {"/sys/block/loop0/dev", "/sys/block/vda/dev",
 	                                    "/sys/block/ubda/dev", "/sys/block/sda/dev"};
-	char text[32];
+	char text[32], *colon;
 
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (control_read(AT_FDCWD, names[i], text, sizeof text) > 0 &&
-		    sscanf(text, "%" SCNi64 ":%" SCNi64, major, minor) == 2)
-			return true;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		if (control_read(AT_FDCWD, names[i], text, sizeof text) <= 0)
+			continue;
+		*major = strtoll(text, &colon, 10);
+		if (*colon != ':')
+			continue;
+		*minor = strtoll(colon + 1, NULL, 10);
+		return true;
+	}
 	return false;
 }
 

@@ -498,7 +498,7 @@ static void random_profiles(void **state)
 	unsigned seed = 3;
 
 	(void)state;
-	for (int i = 0; i < (rounds ? atoi(rounds) : 60); i++)
+	for (long i = rounds ? strtol(rounds, NULL, 10) : 60; i > 0; i--)
 		random_profile(&seed, 10);
 }
 
