@@ -336,6 +336,39 @@ void process_default_signals(void)
 		syscall(SYS_rt_sigaction, signo, &by_default, NULL, SIGSET_BYTES);
 }
 
+int program_executable(const char *candidate)
+{
+	struct stat status;
+
+	if (stat(candidate, &status))
+		return errno;
+	if (S_ISDIR(status.st_mode))
+		return EISDIR;
+	if (!S_ISREG(status.st_mode) || faccessat(AT_FDCWD, candidate, X_OK, AT_EACCESS))
+		return EACCES;
+	return 0;
+}
+
+int program_search(const char *name, const char *path, char *program, size_t size)
+{
+	int reason = ENOENT;
+
+	while (*path) {
+		size_t length = strcspn(path, ":");
+		int r = ENAMETOOLONG;
+
+		if (snprintf(program, size, "%.*s%s%s", (int)length, path, length ? "/" : "./",
+		             name) < (int)size)
+			r = program_executable(program);
+		if (r == 0)
+			return 0;
+		if (r != ENOENT && r != ENOTDIR && r != EISDIR)
+			reason = r;
+		path += length + (path[length] == ':');
+	}
+	return reason;
+}
+
 const char *signal_name(int signo, char *buffer, size_t size)
 {
 	const char *name = sigabbrev_np(signo);

@@ -56,6 +56,13 @@ void process_end(pid_t *pid, bool kill_first);
 /* Are our ids those of the host, not of a user namespace? Where that can't be told, they are. */
 bool process_has_host_ids(void);
 
+/* Can the caller, as who it is for files now, execute CANDIDATE? 0, or the errno that says why not. */
+int program_executable(const char *candidate);
+
+/* Looks NAME up in a PATH as execvp(3) does: the first that can run, into PROGRAM; 0, or the best reason
+ * why there is none, an errno. */
+int program_search(const char *name, const char *path, char *program, size_t size);
+
 /* "SIGTERM" for 15; "SIG65" style for unknown numbers. Never NULL. */
 const char *signal_name(int signo, char *buffer, size_t size);
 

@@ -11,6 +11,7 @@
 
 #include "base/strings.h"
 #include "container/warn.h"
+#include "runtime/identity/identity.h"
 
 static const char *const names[] = {
 	[CAP_CHOWN] = "CAP_CHOWN",
@@ -64,20 +65,6 @@ enum {
 const char *capability_name(unsigned number)
 {
 	return number < NAMES ? names[number] : NULL;
-}
-
-uint64_t capabilities_bounding(void)
-{
-	uint64_t set = 0;
-
-	for (unsigned long cap = 0; cap < CAPABILITIES_MAX; cap++) {
-		int held = prctl(PR_CAPBSET_READ, cap, 0, 0, 0);
-
-		if (held < 0)
-			break;
-		set |= (uint64_t)held << cap;
-	}
-	return set;
 }
 
 /* ---- reading ---- */
@@ -229,6 +216,6 @@ int capabilities_set(const struct capability_sets *sets, struct err *e)
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
 		return err_sys(e, "clearing the ambient capabilities");
 	if (syscall(SYS_capset, &header, words) < 0)
-		return set_error(sets, permitted, capabilities_bounding(), e);
+		return set_error(sets, permitted, identity_bounding_set(), e);
 	return raise_ambient(sets->ambient, e);
 }

@@ -25,9 +25,6 @@ struct capability_sets {
 int capability_sets_read(const struct oci_capabilities *capabilities, uint64_t held,
                          struct capability_sets *sets, struct err *e);
 
-/* The bounding set of the calling process. */
-uint64_t capabilities_bounding(void);
-
 /* Each acts on the calling process. */
 int capabilities_drop_bounding(const struct capability_sets *sets, struct err *e);
 int capabilities_set(const struct capability_sets *sets, struct err *e);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/process.h"
 #include "base/scoped.h"
 #include "base/strings.h"
 #include "container/container.h"
@@ -100,41 +101,6 @@ INSIDE(working_directory)
 
 /* ---- the program ---- */
 
-/* Can CANDIDATE be executed? 0, or the errno that says why not. */
-static int executable(const char *candidate)
-{
-	struct stat status;
-
-	if (stat(candidate, &status))
-		return errno;
-	if (S_ISDIR(status.st_mode))
-		return EISDIR;
-	if (!S_ISREG(status.st_mode) || faccessat(AT_FDCWD, candidate, X_OK, AT_EACCESS))
-		return EACCES;
-	return 0;
-}
-
-/* As execvp(3): the first that can run; else the best reason. */
-static int search(const char *name, const char *path, char *program, size_t size)
-{
-	int reason = ENOENT;
-
-	while (*path) {
-		size_t length = strcspn(path, ":");
-		int r = ENAMETOOLONG;
-
-		if (snprintf(program, size, "%.*s%s%s", (int)length, path, length ? "/" : "./",
-		             name) < (int)size)
-			r = executable(program);
-		if (r == 0)
-			return 0;
-		if (r != ENOENT && r != ENOTDIR && r != EISDIR)
-			reason = r;
-		path += length + (path[length] == ':');
-	}
-	return reason;
-}
-
 static const char *variable(const struct oci_strings *env, const char *name)
 {
 	size_t length = strlen(name);
@@ -175,10 +141,10 @@ static int look(const struct inside *in, char *program, size_t size)
 	if (!*name)
 		return ENOENT;
 	if (!strchr(name, '/'))
-		return search(name, path ? path : DEFAULT_PATH, program, size);
+		return program_search(name, path ? path : DEFAULT_PATH, program, size);
 	if (snprintf(program, size, "%s", name) >= (int)size)
 		return ENAMETOOLONG;
-	return executable(program);
+	return program_executable(program);
 }
 
 INSIDE(find_program)

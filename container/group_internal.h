@@ -113,6 +113,16 @@ struct group_row {
 	const char *effective; /* the list that counts, of which the kernel may leave out any */
 };
 enum { GROUP_VALUE_SIZE = 4096 };
+
+/* What rows begin with. */
+#define KEY(part, key)       "linux.resources." part "." key
+#define MEMORY(key)          KEY("memory", key), "memory"
+#define CPU(key, controller) KEY("cpu", key), controller
+#define OF_MEMORY(name)                                                                            \
+	.part = offsetof(struct oci_resources, memory), .member = offsetof(struct oci_memory, name)
+#define OF_CPU(name)                                                                               \
+	.part = offsetof(struct oci_resources, cpu), .member = offsetof(struct oci_cpu, name)
+
 extern const struct group_row group_v1_rows[], group_v2_rows[];
 extern const size_t group_v1_rows_count, group_v2_rows_count;
 

@@ -215,14 +215,6 @@ static int max_text(const struct group_change *change, char *text, size_t size, 
 	return 1;
 }
 
-#define KEY(part, key)       "linux.resources." part "." key
-#define MEMORY(key)          KEY("memory", key), "memory"
-#define CPU(key, controller) KEY("cpu", key), controller
-#define OF_MEMORY(name)                                                                            \
-	.part = offsetof(struct oci_resources, memory), .member = offsetof(struct oci_memory, name)
-#define OF_CPU(name)                                                                               \
-	.part = offsetof(struct oci_resources, cpu), .member = offsetof(struct oci_cpu, name)
-
 const struct group_row group_v2_rows[] = {
 	{{MEMORY("limit"), "memory.max"}, .text = limit_text},
 	{{MEMORY("swap"), "memory.swap.max"}, .text = swap_text},

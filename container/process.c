@@ -41,7 +41,7 @@ static int held_capabilities(const struct container *container, uint64_t *held, 
 		return 0;
 	if (syscall(SYS_capget, &header, words) < 0)
 		return err_sys(e, "reading the capabilities");
-	*held = ((uint64_t)words[1].permitted << 32 | words[0].permitted) & capabilities_bounding();
+	*held = ((uint64_t)words[1].permitted << 32 | words[0].permitted) & identity_bounding_set();
 	return 0;
 }
 

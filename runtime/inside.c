@@ -278,20 +278,6 @@ INSIDE(working_directory)
 	return 0;
 }
 
-/* Can CANDIDATE be executed? 0, or the errno that says why not. */
-static int executable(const char *candidate)
-{
-	struct stat status;
-
-	if (stat(candidate, &status))
-		return errno;
-	if (S_ISDIR(status.st_mode))
-		return EISDIR;
-	if (!S_ISREG(status.st_mode) || faccessat(AT_FDCWD, candidate, X_OK, AT_EACCESS))
-		return EACCES;
-	return 0;
-}
-
 static const char *path_of(char *const envp[])
 {
 	for (; *envp; envp++) {
@@ -299,27 +285,6 @@ static const char *path_of(char *const envp[])
 			return *envp + 5;
 	}
 	return "/usr/local/bin:/usr/bin:/bin";
-}
-
-/* Looks NAME up in a PATH as execvp(3) does: the first that can run; else the best reason. */
-static int search_path(const char *name, const char *path, char *program, size_t size)
-{
-	int reason = ENOENT;
-
-	while (*path) {
-		size_t length = strcspn(path, ":");
-		struct err ignored;
-		int r = text_format(program, size, &ignored, "%.*s%s%s", (int)length, path,
-		                    length ? "/" : "./", name);
-
-		r = r < 0 ? ENAMETOOLONG : executable(program);
-		if (r == 0)
-			return 0;
-		if (r != ENOENT && r != ENOTDIR)
-			reason = r;
-		path += length + (path[length] == ':');
-	}
-	return reason;
 }
 
 INSIDE(find_command)
@@ -331,9 +296,9 @@ INSIDE(find_command)
 
 	if (strchr(name, '/')) {
 		TRY(text_format(in->program, sizeof in->program, e, "%s", name));
-		reason = executable(name);
+		reason = program_executable(name);
 	} else {
-		reason = search_path(name, path, in->program, sizeof in->program);
+		reason = program_search(name, path, in->program, sizeof in->program);
 	}
 	if (reason == 0)
 		return keep_words(in, e);

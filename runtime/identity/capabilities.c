@@ -26,8 +26,7 @@ enum {
 	BITS_OURS = BITS_ON | SECBIT_KEEP_CAPS | BITS_LOCKED,
 };
 
-/* The bounding set as in CapBnd of /proc/PID/status. */
-static uint64_t bounding_set(void)
+uint64_t identity_bounding_set(void)
 {
 	uint64_t set = 0;
 
@@ -108,7 +107,7 @@ static int verify_sets(struct err *e)
 	TRY(must_be_empty("inheritable",
 	                  (uint64_t)words[1].inheritable << 32 | words[0].inheritable, e));
 	/* an ambient capability is permitted and inheritable as well (capabilities(7)): none is left */
-	return must_be_empty("bounding", bounding_set(), e);
+	return must_be_empty("bounding", identity_bounding_set(), e);
 }
 
 int identity_drop_capabilities(struct err *e)

@@ -53,6 +53,9 @@ int identity_session_keyring(struct err *e);
  * it. */
 int identity_set_rlimits(const struct identity *identity, struct err *e);
 
+/* The bounding set as in CapBnd of /proc/PID/status. */
+uint64_t identity_bounding_set(void);
+
 /* Drops every capability from the bounding set and clears the ambient set. */
 int identity_drop_bounding(struct err *e);
 
