@@ -6,6 +6,7 @@
  * device program in a small interpreter.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <poll.h>
