@@ -82,6 +82,13 @@ int group_set(const struct group *group, const struct oci_resources *resources, 
 int group_set_devices(const struct group *group, const struct oci_resources *resources,
                       struct err *e);
 
+/*
+ * Makes UID, as the host has it, the owner of the directory and of what the kernel says may be handed on
+ * (/sys/kernel/cgroup/delegate), so that it can make groups below; limits stay out of its reach. For
+ * v2 alone: in v1 that is not secure ("Cgroup ownership" in config-linux.md), and nothing is done.
+ */
+int group_give(const struct group *group, uid_t uid, struct err *e);
+
 int group_freeze(const struct group *group, bool frozen, struct err *e); /* waits until it is */
 int group_is_frozen(const struct group *group, bool *frozen, struct err *e);
 int group_signal(const struct group *group, int signo, struct err *e);

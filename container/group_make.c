@@ -2,7 +2,7 @@
 /*
  * The directories of a group: made in each hierarchy and opened, ready to be joined. What fails half-way
  * removes what it made, and no group that was there. A group that is there already is taken when it is
- * empty and not frozen: engines make groups before they call a runtime.
+ * empty and not frozen: engines make groups before they call a runtime. And given to another user.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -251,4 +251,31 @@ int group_make_directories(struct group *group, bool shared, struct err *e)
 	if (r == 0 && group_v2(group))
 		delegate(group);
 	return r;
+}
+
+/* ---- the owner ---- */
+
+int group_give(const struct group *group, uid_t uid, struct err *e)
+{
+	static const char always[] = "cgroup.procs\ncgroup.subtree_control\ncgroup.threads";
+	const struct group_hierarchy *v2 = group_v2(group);
+	char names[CONTROL_TEXT_SIZE], *next = names, *name;
+	int r;
+
+	if (!v2 || group->count > 1)
+		return 0;
+	r = control_read(AT_FDCWD, "/sys/kernel/cgroup/delegate", names, sizeof names);
+	if (r == -ENOENT)
+		memcpy(names, always, sizeof always);
+	else if (r < 0)
+		return err_set(e, -r, "/sys/kernel/cgroup/delegate: reading it: %s", strerror(-r));
+	if (fchown(v2->fd, uid, (gid_t)-1) < 0)
+		return err_sys(e, "cgroup %s: giving it to user %u", v2->place, uid);
+	/* not all that can be handed on is in each group */
+	while ((name = strsep(&next, "\n")))
+		if (*name && fchownat(v2->fd, name, uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0 &&
+		    errno != ENOENT)
+			return err_sys(e, "cgroup %s: giving its %s to user %u", v2->place, name,
+			               uid);
+	return 0;
 }

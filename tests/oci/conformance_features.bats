@@ -110,10 +110,12 @@ document() {
 	feature '.linux.namespaces[]' >/dev/null
 	use_user_namespace
 	edit '.linux.namespaces = [$features.linux.namespaces[] | {"type": .}]' --argjson features "$features"
+	# what is recognized need not be in this kernel
+	[ -e /proc/self/ns/time ] || edit 'del(.linux.namespaces[] | select(.type == "time"))'
 	up_until_told
 	local pid kind files=()
 	pid=$(oci_pid)
-	for kind in $(feature '.linux.namespaces[]'); do
+	for kind in $(jq -r '.linux.namespaces[].type' "$config"); do
 		case $kind in
 		mount) files+=(mnt) ;;
 		network) files+=(net) ;;

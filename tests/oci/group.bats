@@ -178,6 +178,39 @@ groups_left() {
 	[[ $output != *pids:/$'\n'* ]] || show
 }
 
+# writable_group: the container has a cgroup namespace, and its group to write to
+writable_group() {
+	edit '.linux.namespaces += [{"type": "cgroup"}]
+		| .mounts += [{"destination": "/sys", "type": "tmpfs", "source": "tmpfs"},
+			{"destination": "/sys/fs/cgroup", "type": "cgroup", "source": "cgroup", "options": ["nosuid", "noexec", "nodev"]}]'
+}
+
+@test "group: root of a user namespace makes groups below it, and raises no limit of its own" {
+	[ "$(cgroup_view)" = v2 ] || skip "no group is given away on v1"
+	use_user_namespace
+	writable_group
+	edit '.linux.resources = {"pids": {"limit": 20}}'
+	script_runs 'cd /sys/fs/cgroup && mkdir below && echo $$ >below/cgroup.procs && echo +pids >cgroup.subtree_control &&
+		cat below/pids.max; echo max >pids.max || cat pids.max'
+	says "max
+20"
+}
+
+@test "group: it is given to the user of the process, and to nobody where it cannot be written to" {
+	writable_group
+	edit '.process.user = {"uid": 1000, "gid": 1000}'
+	oci_create
+	if [ "$(cgroup_view)" = v2 ]; then
+		[ "$(stat -c %u:%g "$(group_dir pids)")" = 1000:0 ]
+	else
+		[ "$(stat -c %u:%g "$(group_dir pids)")" = 0:0 ]
+	fi
+	oci_delete --force
+	edit '.linux.namespaces |= map(select(.type != "cgroup"))'
+	oci_create
+	[ "$(stat -c %u "$(group_dir pids)")" = 0 ]
+}
+
 @test "group: systemd is refused where it does not run, with the way out" {
 	runtime_is agentdock-runtime || skip "others have words of their own"
 	! [ -d /run/systemd/system ] || skip "systemd runs"
