@@ -2,17 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Do the documents say what is so? Prints each breach as FILE: WHAT and fails.
 
-docs.py score             the table of docs/architecture.md is that of runtime/score.c
+docs.py score             the tables of docs/architecture.md are those of runtime/score.c and container/score.c
 docs.py tests             each test and path that docs/threat-model.md names is there
 docs.py links             no relative link leads nowhere
 docs.py options HELP      each option in the text HELP (agentdock run --help) is in agentdock.1 and the other way round
 docs.py audit HELP        the same of agentdock audit --help and agentdock-audit.1
 docs.py oci               the table of docs/oci.md has each key of tests/data/oci/full.json, and tests that are there
+docs.py verbs PROGRAM     that of its options has each option that PROGRAM (agentdock-runtime) tells of, and no other
 docs.py escapes LIST      each attack of LIST (agentdock audit --list --json) has its row in docs/threat-model.md, and no other
 """
 import json
 import os
 import re
+import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -23,25 +25,30 @@ def text(path):
         return file.read()
 
 
+# where a score is played, and the heading of the page's table of it
+SCORES = {"runtime/score.c": "## The score\n", "container/score.c": "## The score of a container\n"}
+
+
 def score():
-    table = re.search(r"const struct step score\[\] = \{(.*?)\n\};", text("runtime/score.c"), re.S).group(1)
-    code = re.findall(r'\{\s*"([^"]+)",\s*(\w+),\s*(\w+),\s*(\w+)\s*\}', table)
-    doc = re.findall(r"^\| ([a-z -]+) \| *`?(\w*)`? *\| *`?(\w*)`? *\| *(.*?) *\|$",
-                     text("docs/architecture.md").split("## The score")[1].split("### ")[0], re.M)
-    # the heading is no row
-    doc = [row for row in doc if row[0] != "row"]
-    want = [(n, o.replace("NULL", ""), i.replace("NULL", ""), w != "NULL") for n, o, i, w in code]
-    have = [(n, o, i, bool(w)) for n, o, i, w in doc]
-    if not want:
-        yield "runtime/score.c", "no rows found"
-    for row in want:
-        if row not in have:
-            yield "docs/architecture.md", f"the score's table lacks {row}"
-    for row in have:
-        if row not in want:
-            yield "docs/architecture.md", f"{row} is no row of the score"
-    if not set(want) ^ set(have) and want != have:
-        yield "docs/architecture.md", "the score's rows are in another order"
+    doc = "docs/architecture.md"
+    for path, heading in SCORES.items():
+        table = re.search(r"const struct \w+ score\[\] = \{(.*?)\n\};", text(path), re.S).group(1)
+        code = re.findall(r'\{\s*"([^"]+)",\s*(\w+),\s*(\w+),\s*(\w+)\s*\}', table)
+        page = re.split(r"\n##", (text(doc) + heading).split(heading)[1])[0]
+        rows = re.findall(r"^\| ([^|]+?) \| *`?(\w*)`? *\| *`?(\w*)`? *\| *(.*?) *\|$", page, re.M)
+        want = [(n, o.replace("NULL", ""), i.replace("NULL", ""), w != "NULL") for n, o, i, w in code]
+        # the heading is no row
+        have = [(n, o, i, bool(w)) for n, o, i, w in rows if n != "row"]
+        if not want:
+            yield path, "no rows found"
+        for row in want:
+            if row not in have:
+                yield doc, f"the table of {path} lacks {row}"
+        for row in have:
+            if row not in want:
+                yield doc, f"{row} is no row of {path}"
+        if not set(want) ^ set(have) and want != have:
+            yield doc, f"the rows of {path} are in another order"
 
 
 def named_in(file, names):
@@ -49,7 +56,8 @@ def named_in(file, names):
     if file.endswith(".c"):
         code = text("tests/unit/" + file)
         return ", ".join(n for n in names.split(", ") if not re.search(rf"\b{re.escape(n)}\b", code))
-    tests = re.findall(r'^@test "(.*)" \{', text("tests/cli/" + file), re.M)
+    path = f"tests/{file}" if "/" in file else f"tests/cli/{file}"
+    tests = re.findall(r'^@test "(.*)" \{', text(path), re.M)
     for test in sorted(tests, key=len, reverse=True):
         # remarks in brackets are for those who read the test
         names = names.replace(re.sub(r" \([^()]*\)$", "", test), "")
@@ -66,7 +74,7 @@ def tests():
         for path in re.findall(r"`([a-z_]+/[^` ]*)`", cells[2]):
             if not os.path.exists(os.path.join(ROOT, path)):
                 yield doc, f"{path}: no such file"
-        parts = re.split(r"(?:^|; )([a-z_]+\.(?:bats|c)): ", cells[3])
+        parts = re.split(r"(?:^|; )((?:oci/)?[a-z_]+\.(?:bats|c)): ", cells[3])
         if len(parts) < 3:
             yield doc, f"{cells[0]}: names no test"
         for file, names in zip(parts[1::2], parts[2::2]):
@@ -129,13 +137,19 @@ def oci_keys(value, path=""):
         yield from oci_keys(item, inner)
 
 
+def rows_of(page, heading):
+    """The rows of the table below HEADING, without its own head; each as its cells."""
+    lines = re.findall(r"^\|(.*)\|$", re.split(r"\n## ", (page + heading).split(heading)[1])[0], re.M)
+    return [[cell.strip() for cell in line.split("|")] for line in lines][2:]
+
+
 def oci():
     doc, code = "docs/oci.md", "".join(text(f"tests/unit/test_oci_{f}.c") for f in ("config", "rules", "relations"))
     want, have = set(oci_keys(json.loads(text("tests/data/oci/full.json")))), set()
-    for row in re.findall(r"^\| (`.*|the document) \| (.*?) \| (?:.*?) ?\| (.*?) \|$", text(doc), re.M):
+    for row in rows_of(text(doc), "## config.json\n"):
         paths = re.findall(r"`(.*?)`", row[0]) or [""]
         have |= {(path, key) for path in paths for key in re.findall(r"`(.*?)`", row[1])}
-        if not re.findall(r"`(.*?)`", row[2]):
+        if not re.findall(r"`(.*?)`", row[-1]):
             yield doc, f"{row[0]}: names no test"
     for path, key in sorted(want - have):
         yield doc, f"lacks {key} of {path or 'the document'}"
@@ -144,6 +158,28 @@ def oci():
     for test in sorted(set(re.findall(r"`(test_[a-z_]+)`", text(doc)))):
         if f"cmocka_unit_test({test})" not in code:
             yield doc, f"{test}: no such test"
+
+
+def verbs(program):
+    doc, have, want = "docs/oci.md", set(), set()
+
+    def told_by(*verb):
+        told = subprocess.run([program, *verb, "--help"], check=True, capture_output=True, text=True).stdout
+        return set(re.findall(r"^  (?:-\w, |    )--([a-z0-9-]+)", told.split("options", 1)[1], re.M)) - {"help"}
+
+    for of, option, ours, *_ in rows_of(text(doc), "## Verbs and options\n"):
+        if ours == "yes" and of != "each":
+            have |= {(verb, name) for verb in of.split(", ") for name in re.findall(r"`--([a-z0-9-]+)", option)}
+    want = {("before the verb", name) for name in told_by()}
+    usage = subprocess.run([program, "--help"], check=True, capture_output=True, text=True).stdout
+    for verb in re.findall(r"^  ([a-z]+) ", usage.split("verbs:")[1].split("\n\n")[0], re.M):
+        want |= {(verb, name) for name in told_by(verb)}
+        if f"`{verb}" not in text(doc):
+            yield doc, f"does not speak of {verb}"
+    for of, name in sorted(want - have):
+        yield doc, f"lacks --{name} of {of}"
+    for of, name in sorted(have - want):
+        yield doc, f"--{name} is no option of {of}"
 
 
 def escapes(list_json):
@@ -165,7 +201,7 @@ def escapes(list_json):
 
 def main():
     checks = {"score": score, "tests": tests, "links": links, "options": options, "audit": audit,
-              "oci": oci, "escapes": escapes}
+              "oci": oci, "verbs": verbs, "escapes": escapes}
     breaches = list(checks[sys.argv[1]](*sys.argv[2:]))
     for file, what in breaches:
         print(f"{file}: {what}")

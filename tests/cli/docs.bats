@@ -9,7 +9,7 @@ setup() {
 	docs=$root/tests/docs.py
 }
 
-@test "the score in docs/architecture.md is the one that is played" {
+@test "the scores in docs/architecture.md are those that are played" {
 	python3 "$docs" score
 }
 
@@ -23,6 +23,10 @@ setup() {
 
 @test "docs/oci.md has every key of a config.json, with tests that are there" {
 	python3 "$docs" oci
+}
+
+@test "docs/oci.md has every verb and option of agentdock-runtime, and no other" {
+	python3 "$docs" verbs "${agentdock%/*}/agentdock-runtime"
 }
 
 @test "docs/oci-conformance.md has every test of the runtime-spec's sentences, and no other" {
@@ -42,7 +46,7 @@ setup() {
 }
 
 @test "the manual pages have no mistake that man finds" {
-	for page in "$root"/docs/man/*.1; do
+	for page in "$root"/docs/man/*.[18]; do
 		run --separate-stderr man -l --warnings "$page"
 		[ "$status" -eq 0 ]
 		# shellcheck disable=SC2154 # of run --separate-stderr
@@ -52,12 +56,14 @@ setup() {
 
 @test "the check of the documents finds what is wrong" {
 	cp -r "$root/docs" "$root/README.md" "$BATS_TEST_TMPDIR"
-	mkdir "$BATS_TEST_TMPDIR/tests" "$BATS_TEST_TMPDIR/runtime"
+	mkdir "$BATS_TEST_TMPDIR/tests" "$BATS_TEST_TMPDIR/runtime" "$BATS_TEST_TMPDIR/container"
 	cp "$docs" "$BATS_TEST_TMPDIR/tests"
 	sed '/"pivot"/d' "$root/runtime/score.c" >"$BATS_TEST_TMPDIR/runtime/score.c"
+	sed 's/attach_mounts/attach_all/' "$root/container/score.c" >"$BATS_TEST_TMPDIR/container/score.c"
 	docs=$BATS_TEST_TMPDIR/tests/docs.py
 	run -1 python3 "$docs" score
-	[[ $output == *"('pivot', '', 'pivot', False) is no row of the score"* ]]
+	[[ $output == *"('pivot', '', 'pivot', False) is no row of runtime/score.c"* ]]
+	[[ $output == *"the table of container/score.c lacks ('mounts', '', 'attach_all', True)"* ]]
 	run -1 python3 "$docs" tests
 	[[ $output == *"test_init.c has no test"* ]]
 	run -1 python3 "$docs" links
@@ -66,6 +72,9 @@ setup() {
 	[[ $output == *"--unheard-of is not described"* ]]
 	run -1 python3 "$docs" audit '  --unheard-of'
 	[[ $output == *"--unheard-of is not described"* && $output == *"--runtime is no option"* ]]
+	sed -i '/`--keep`/d; s/`--all`/`--both`/' "$BATS_TEST_TMPDIR/docs/oci.md"
+	run -1 python3 "$docs" verbs "${agentdock%/*}/agentdock-runtime"
+	[[ $output == *"lacks --keep of run"* && $output == *"--both is no option of kill"* ]]
 	mkdir -p "$BATS_TEST_TMPDIR/tests/data/oci" "$BATS_TEST_TMPDIR/tests/unit"
 	sed 's/"cpus"/"unheardOf"/' "$root/tests/data/oci/full.json" >"$BATS_TEST_TMPDIR/tests/data/oci/full.json"
 	cp "$root"/tests/unit/test_oci_* "$BATS_TEST_TMPDIR/tests/unit"
