@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which devices a container may open and make. The document's rules and, behind them, those of the
- * default devices are one list, in which nothing is allowed at first and the last rule that matches an
- * access counts. v2 is given the list as it is, as a program (group_bpf.c). v1 knows only a default and
- * exceptions to it: the list is put so here, or refused where it cannot be.
+ * Which devices a container may open and make. The document's rules and those of the default devices are
+ * one list, in which nothing is allowed at first and the last rule that matches an access counts: the
+ * defaults come behind the last rule that denies all, so that the document has the last word. v2 is given
+ * the list as it is, as a program (group_bpf.c). v1 knows only a default and exceptions to it: the list is
+ * put so here, or refused where it cannot be.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,20 +24,21 @@
  * 5:1, which is the host's console: the container's is a pseudo-terminal.
  */
 static const struct device_rule default_rules[] = {
-	{-1, -1, 'c', true, DEVICE_MKNOD}, {-1, -1, 'b', true, DEVICE_MKNOD},
-	{1, 3, 'c', true, DEVICE_ALL},     {1, 5, 'c', true, DEVICE_ALL},
-	{1, 7, 'c', true, DEVICE_ALL},     {1, 8, 'c', true, DEVICE_ALL},
-	{1, 9, 'c', true, DEVICE_ALL},     {5, 0, 'c', true, DEVICE_ALL},
-	{5, 2, 'c', true, DEVICE_ALL},     {136, -1, 'c', true, DEVICE_ALL},
+	{-1, -1, 'c', true, DEVICE_MKNOD, true}, {-1, -1, 'b', true, DEVICE_MKNOD, true},
+	{1, 3, 'c', true, DEVICE_ALL, false},    {1, 5, 'c', true, DEVICE_ALL, false},
+	{1, 7, 'c', true, DEVICE_ALL, false},    {1, 8, 'c', true, DEVICE_ALL, false},
+	{1, 9, 'c', true, DEVICE_ALL, false},    {5, 0, 'c', true, DEVICE_ALL, false},
+	{5, 2, 'c', true, DEVICE_ALL, false},    {136, -1, 'c', true, DEVICE_ALL, false},
 };
 enum { DEFAULT_RULES = sizeof default_rules / sizeof *default_rules };
 
-static unsigned char access_of(const char *letters)
+/* A rule without letters allows nothing, as crun and runc have it, and denies everything. */
+static unsigned char access_of(const char *letters, bool allow)
 {
 	unsigned char access = 0;
 
 	if (!letters || !*letters)
-		return DEVICE_ALL;
+		return allow ? 0 : DEVICE_ALL;
 	for (; *letters; letters++)
 		access |= *letters == 'r'   ? DEVICE_READ
 		          : *letters == 'w' ? DEVICE_WRITE
@@ -58,6 +60,33 @@ static int device_number_refused(struct device_rules *rules, size_t i, struct er
 	               i);
 }
 
+static bool is_all(const struct device_rule *rule)
+{
+	return rule->major < 0 && rule->minor < 0 && rule->access == DEVICE_ALL;
+}
+
+/* Is this the first of two rules that are one: of all devices of both types? */
+static bool is_default(const struct device_rules *rules, size_t i)
+{
+	const struct device_rule *rule = &rules->items[i];
+
+	return i + 1 < rules->count && is_all(rule) && is_all(rule + 1) &&
+	       rule[1].allow == rule->allow && rule[1].type != rule->type;
+}
+
+static void insert_defaults(struct device_rules *rules)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < rules->count; i++)
+		if (is_default(rules, i) && !rules->items[i].allow)
+			at = i + 2;
+	memmove(rules->items + at + DEFAULT_RULES, rules->items + at,
+	        (rules->count - at) * sizeof *rules->items);
+	memcpy(rules->items + at, default_rules, sizeof default_rules);
+	rules->count += DEFAULT_RULES;
+}
+
 int device_rules_list(const struct oci_resources *resources, struct device_rules *rules,
                       struct err *e)
 {
@@ -69,19 +98,25 @@ int device_rules_list(const struct oci_resources *resources, struct device_rules
 	*rules = (struct device_rules){.items = items};
 	for (size_t i = 0; i < count; i++) {
 		const struct oci_device_rule *rule = &resources->devices.items[i];
-		struct device_rule made = {number_of(&rule->major), number_of(&rule->minor), 'c',
-		                           rule->allow, access_of(rule->access)};
+		struct device_rule made = {
+			.major = number_of(&rule->major),
+			.minor = number_of(&rule->minor),
+			.type = 'c',
+			.allow = rule->allow,
+			.access = access_of(rule->access, rule->allow),
+		};
 
 		if (made.major > INT32_MAX || made.minor > INT32_MAX)
 			return device_number_refused(rules, i, e);
+		if (!made.access)
+			continue;
 		if (rule->type != 'b')
 			items[rules->count++] = made;
 		made.type = 'b';
 		if (rule->type != 'c')
 			items[rules->count++] = made;
 	}
-	memcpy(items + rules->count, default_rules, sizeof default_rules);
-	rules->count += DEFAULT_RULES;
+	insert_defaults(rules);
 	return 0;
 }
 
@@ -115,19 +150,41 @@ static void set_add(struct device_set *set, struct device_rule rule)
 		if (covers(item, &rule) && covers(&rule, item))
 			same = item;
 	}
-	if (!same)
+	if (same)
+		same->any_node &= rule.any_node;
+	else
 		set->items[set->count++] = rule;
 }
 
-/* True: RULE could be taken out of the exceptions. */
-static bool set_take_out(struct device_set *set, const struct device_rule *rule)
+/*
+ * v1 cannot take one device out of the mknod of any that all may have by default. A node of it cannot be
+ * opened where RULE denies all, and none of those BEHIND it allows some again: then it may stay.
+ */
+static bool is_harmless_node(const struct device_rule *item, const struct device_rules *rules,
+                             size_t at)
 {
+	const struct device_rule *rule = &rules->items[at];
+
+	if (!item->any_node || item->access != DEVICE_MKNOD || rule->access != DEVICE_ALL)
+		return false;
+	for (size_t i = at + 1; i < rules->count; i++)
+		if (rules->items[i].allow && !rules->items[i].any_node &&
+		    meet(&rules->items[i], rule))
+			return false;
+	return true;
+}
+
+/* True: the rule could be taken out of the exceptions. */
+static bool set_take_out(struct device_set *set, const struct device_rules *rules, size_t at)
+{
+	const struct device_rule *rule = &rules->items[at];
 	size_t kept = 0;
 
 	for (size_t i = 0; i < set->count; i++) {
 		struct device_rule *item = &set->items[i];
 
-		if (meet(item, rule) && (item->access & rule->access)) {
+		if (meet(item, rule) && (item->access & rule->access) &&
+		    !is_harmless_node(item, rules, at)) {
 			if (!covers(rule, item))
 				return false;
 			item->access &= (unsigned char)~rule->access;
@@ -137,11 +194,6 @@ static bool set_take_out(struct device_set *set, const struct device_rule *rule)
 	}
 	set->count = kept;
 	return true;
-}
-
-static bool is_all(const struct device_rule *rule)
-{
-	return rule->major < 0 && rule->minor < 0 && rule->access == DEVICE_ALL;
 }
 
 static int set_refused(const struct device_rule *rule, struct err *e)
@@ -163,16 +215,14 @@ int device_set_make(const struct device_rules *rules, struct device_set *set, st
 		return err_set(e, ENOMEM, "linux.resources.devices: no memory");
 	for (size_t i = 0; i < rules->count; i++) {
 		const struct device_rule *rule = &rules->items[i];
-		const struct device_rule *next = i + 1 < rules->count ? rule + 1 : NULL;
 
-		if (is_all(rule) && next && is_all(next) && next->allow == rule->allow &&
-		    next->type != rule->type) {
+		if (is_default(rules, i)) {
 			made.allow = rule->allow;
 			made.count = 0;
 			i++;
 		} else if (rule->allow != made.allow) {
 			set_add(&made, *rule);
-		} else if (!set_take_out(&made, rule)) {
+		} else if (!set_take_out(&made, rules, i)) {
 			free(made.items);
 			return set_refused(rule, e);
 		}

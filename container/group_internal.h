@@ -147,6 +147,7 @@ struct device_rule {
 	char type;
 	bool allow;
 	unsigned char access; /* of DEVICE_* */
+	bool any_node;        /* the default that lets any node be made */
 };
 enum { DEVICE_MKNOD = 1, DEVICE_READ = 2, DEVICE_WRITE = 4, DEVICE_ALL = 7 };
 
@@ -156,7 +157,8 @@ struct device_rules {
 	size_t count;
 };
 
-/* The document's rules, and behind them what the default devices need. The caller frees items. */
+/* The document's rules, and what the default devices need behind the last of them that denies all. The
+ * caller frees items. */
 int device_rules_list(const struct oci_resources *resources, struct device_rules *rules,
                       struct err *e);
 

@@ -45,14 +45,16 @@ static int oom_text(const struct group_change *change, char *text, size_t size, 
 	return memory->disable_oom_killer.value || change->update;
 }
 
-/* "false" asks for nothing: kernels since 5.11 have nothing else than hierarchies. */
+/* Kernels since 5.11 have nothing else than hierarchies, and refuse 0. */
 static int hierarchy_text(const struct group_change *change, char *text, size_t size, struct err *e)
 {
 	const struct oci_memory *memory = change->resources->memory;
 
 	(void)e;
-	snprintf(text, size, "1");
-	return memory && memory->use_hierarchy.set && memory->use_hierarchy.value;
+	if (!memory || !memory->use_hierarchy.set)
+		return 0;
+	snprintf(text, size, "%d", memory->use_hierarchy.value);
+	return 1;
 }
 
 /* The kernel would take another value without a word. */

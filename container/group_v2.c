@@ -178,6 +178,17 @@ static int oom_text(const struct group_change *change, char *text, size_t size, 
 	return memory && memory->disable_oom_killer.set && memory->disable_oom_killer.value;
 }
 
+/* There is nothing else than hierarchies. */
+static int hierarchy_text(const struct group_change *change, char *text, size_t size, struct err *e)
+{
+	const struct oci_memory *memory = change->resources->memory;
+
+	(void)e;
+	(void)text;
+	(void)size;
+	return memory && memory->use_hierarchy.set && !memory->use_hierarchy.value;
+}
+
 /* ---- cpu ---- */
 
 static int weight_text(const struct group_change *change, char *text, size_t size, struct err *e)
@@ -223,6 +234,7 @@ const struct group_row group_v2_rows[] = {
 	{{MEMORY("kernelTCP"), NULL}, .text = kernel_tcp_text},
 	{{MEMORY("swappiness"), NULL}, OF_MEMORY(swappiness), .type = VALUE_UNSIGNED, .zero = true},
 	{{MEMORY("disableOOMKiller"), NULL}, .text = oom_text},
+	{{MEMORY("useHierarchy"), NULL}, .text = hierarchy_text},
 	{{CPU("shares", "cpu"), "cpu.weight"}, .text = weight_text},
 	{{CPU("quota", "cpu"), "cpu.max"}, .text = max_text},
 	{{CPU("burst", "cpu"), "cpu.max.burst"}, OF_CPU(burst), .type = VALUE_UNSIGNED},

@@ -4,6 +4,10 @@
  * namespace to the container's, with its new name; its addresses, of which the kernel keeps none on
  * the way, are set again, those that are permanent and of global scope; it is brought up. rtnetlink(7).
  *
+ * A name that is taken in there is found before anything is moved: the kernel moves first and renames
+ * then, and a virtual device that has arrived is lost with the namespace. "%d" at the end of a name is
+ * the first number that is free.
+ *
  * By hand, as runtime/network/loopback.c: Debian has no static libmnl.
  */
 #include <errno.h>
@@ -12,8 +16,10 @@
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -32,13 +38,9 @@ struct request {
 	};
 };
 
-struct address {
-	size_t device; /* index of linux.netDevices */
-	struct request request;
-};
-
+/* Of one device: what sets them again. */
 struct addresses {
-	struct address items[ADDRESSES_MAX];
+	struct request items[ADDRESSES_MAX];
 	size_t count;
 };
 
@@ -95,9 +97,13 @@ static int ask(int fd, struct request *request, struct err *e)
 
 /* ---- what is there ---- */
 
-static const char *name_inside(const struct oci_net_device *device)
+/* Of this name in the namespace of the socket FD; 0: there is none. */
+static int device_index(int fd, const char *name)
 {
-	return device->name && *device->name ? device->name : device->host_name;
+	struct ifreq request = {0};
+
+	memcpy(request.ifr_name, name, strlen(name));
+	return ioctl(fd, SIOCGIFINDEX, &request) == 0 ? request.ifr_ifindex : 0;
 }
 
 static int check_name(const char *name, struct err *e)
@@ -113,8 +119,35 @@ static int check_name(const char *name, struct err *e)
 	               IFNAMSIZ - 1);
 }
 
-static int keep_address(struct addresses *addresses, size_t device, struct nlmsghdr *header,
-                        struct err *e)
+/* The name in the container's namespace, of the socket FD: one that is free there. */
+static int choose_name(int fd, const struct oci_net_device *device, char name[IFNAMSIZ],
+                       struct err *e)
+{
+	const char *wanted = device->name && *device->name ? device->name : device->host_name;
+	char stem[IFNAMSIZ];
+	size_t length = strlen(wanted);
+	bool numbered = length > 2 && strcmp(wanted + length - 2, "%d") == 0;
+
+	snprintf(stem, sizeof stem, "%.*s", (int)(numbered ? length - 2 : length), wanted);
+	if (length >= sizeof stem)
+		return check_name(wanted, e);
+	TRY(check_name(stem, e));
+	snprintf(name, IFNAMSIZ, "%s", stem);
+	for (int number = 0; numbered; number++) {
+		if (snprintf(name, IFNAMSIZ, "%s%d", stem, number) >= IFNAMSIZ)
+			return err_set(e, ENFILE, "all names like \"%s\" are taken", wanted);
+		if (!device_index(fd, name))
+			return 0;
+	}
+	if (!device_index(fd, name))
+		return 0;
+	return err_set(e, EEXIST,
+	               "the container's network namespace has a device %s already: give another "
+	               "name, or \"%s%%d\" for one with a number",
+	               name, name);
+}
+
+static int keep_address(struct addresses *addresses, struct nlmsghdr *header, struct err *e)
 {
 	struct ifaddrmsg *body = NLMSG_DATA(header);
 	const uint32_t kept = IFA_F_NODAD | IFA_F_NOPREFIXROUTE | IFA_F_HOMEADDRESS;
@@ -124,7 +157,7 @@ static int keep_address(struct addresses *addresses, size_t device, struct nlmsg
 
 	if (addresses->count == ADDRESSES_MAX)
 		return err_set(e, E2BIG, "there are more than %d addresses", ADDRESSES_MAX);
-	request = &addresses->items[addresses->count].request;
+	request = &addresses->items[addresses->count];
 	request_init(request, RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE, sizeof *body);
 	request->address = (struct ifaddrmsg){.ifa_family = body->ifa_family,
 	                                      .ifa_prefixlen = body->ifa_prefixlen,
@@ -140,12 +173,11 @@ static int keep_address(struct addresses *addresses, size_t device, struct nlmsg
 		return 0;
 	flags &= kept;
 	request_add(request, IFA_FLAGS, &flags, sizeof flags);
-	addresses->items[addresses->count++].device = device;
+	addresses->count++;
 	return 0;
 }
 
-static int read_addresses(int fd, unsigned index, size_t device, struct addresses *addresses,
-                          struct err *e)
+static int read_addresses(int fd, unsigned index, struct addresses *addresses, struct err *e)
 {
 	scoped_mem char *buffer = malloc(ANSWER_SIZE);
 	struct request request;
@@ -172,109 +204,101 @@ static int read_addresses(int fd, unsigned index, size_t device, struct addresse
 				               "reading its addresses: the kernel refused");
 			if (h->nlmsg_type == RTM_NEWADDR &&
 			    ((struct ifaddrmsg *)NLMSG_DATA(h))->ifa_index == index)
-				TRY(keep_address(addresses, device, h, e));
+				TRY(keep_address(addresses, h, e));
 		}
 	}
 }
 
 /* ---- moving ---- */
 
-static int move(int fd, const struct oci_net_device *device, unsigned index, int targetfd,
-                struct err *e)
+/* One socket in each namespace: a socket stays in the one that it was made in. */
+struct ends {
+	int ownfd, targetfd; /* rtnetlink */
+	int targetnsfd;
+};
+
+static int move(const struct ends *ends, const char *name, unsigned index, struct err *e)
 {
-	const char *name = name_inside(device);
 	struct request request;
 
 	request_init(&request, RTM_NEWLINK, 0, sizeof request.link);
 	request.link.ifi_index = (int)index;
-	request_add(&request, IFLA_NET_NS_FD, &targetfd, sizeof targetfd);
+	request_add(&request, IFLA_NET_NS_FD, &ends->targetnsfd, sizeof ends->targetnsfd);
 	request_add(&request, IFLA_IFNAME, name, strlen(name) + 1);
-	if (ask(fd, &request, e) == 0)
+	if (ask(ends->ownfd, &request, e) == 0)
 		return 0;
-	switch (e->code) {
-	case EEXIST:
-		return err_hint(e,
-		                "the container's network namespace has a device %s already: give "
-		                "another name",
-		                name);
-	case EINVAL:
-	case EOPNOTSUPP:
+	if (e->code == EINVAL || e->code == EOPNOTSUPP)
 		return err_hint(e, "devices of this kind may not leave their network namespace");
-	}
 	return -e->code;
 }
 
-static int send_away(int fd, const struct oci_net_device *device, size_t at, int targetfd,
-                     struct addresses *addresses, struct err *e)
+static int set_up(const struct ends *ends, const char *name, struct addresses *addresses,
+                  struct err *e)
 {
-	unsigned index;
-
-	TRY(check_name(device->host_name, e));
-	TRY(check_name(name_inside(device), e));
-	index = if_nametoindex(device->host_name);
-	if (!index)
-		return err_set(e, ENODEV, "the runtime's network namespace has no such device");
-	TRY(read_addresses(fd, index, at, addresses, e));
-	return move(fd, device, index, targetfd, e);
-}
-
-/* In the container's network namespace. */
-static int set_up(int fd, const struct oci_net_device *device, size_t at,
-                  struct addresses *addresses, struct err *e)
-{
-	unsigned index = if_nametoindex(name_inside(device));
+	int index = device_index(ends->targetfd, name);
 	struct request up;
 
 	if (!index)
 		return err_sys(e, "looking for it in the container's network namespace");
 	for (size_t i = 0; i < addresses->count; i++) {
-		struct request *request = &addresses->items[i].request;
-
-		if (addresses->items[i].device != at)
-			continue;
-		request->address.ifa_index = index;
-		if (ask(fd, request, e) < 0)
+		addresses->items[i].address.ifa_index = (unsigned)index;
+		if (ask(ends->targetfd, &addresses->items[i], e) < 0)
 			return err_in(e, "setting an address again");
 	}
 	request_init(&up, RTM_NEWLINK, 0, sizeof up.link);
-	up.link.ifi_index = (int)index;
+	up.link.ifi_index = index;
 	up.link.ifi_flags = IFF_UP;
 	up.link.ifi_change = IFF_UP;
-	return ask(fd, &up, e) < 0 ? err_in(e, "bringing it up") : 0;
+	return ask(ends->targetfd, &up, e) < 0 ? err_in(e, "bringing it up") : 0;
 }
 
-static int set_up_all(const struct oci_net_devices *devices, int targetfd, int ownfd,
-                      struct addresses *addresses, struct err *e)
+static int hand_over(const struct ends *ends, const struct oci_net_device *device,
+                     struct addresses *addresses, struct err *e)
 {
-	scoped_fd fd = -1;
-	int r = 0;
+	char name[IFNAMSIZ];
+	int index;
 
-	if (setns(targetfd, CLONE_NEWNET) < 0)
+	addresses->count = 0;
+	TRY(check_name(device->host_name, e));
+	index = device_index(ends->ownfd, device->host_name);
+	if (!index)
+		return err_set(e, ENODEV, "the runtime's network namespace has no such device");
+	TRY(choose_name(ends->targetfd, device, name, e));
+	TRY(read_addresses(ends->ownfd, (unsigned)index, addresses, e));
+	TRY(move(ends, name, (unsigned)index, e));
+	return set_up(ends, name, addresses, e);
+}
+
+static int open_target(const struct container *container, int targetnsfd, struct err *e)
+{
+	scoped_fd homefd = file_open(container->hostprocfd, "self/ns/net", O_RDONLY, 0, e);
+	scoped_fd fd = -1;
+
+	TRY(homefd);
+	if (setns(targetnsfd, CLONE_NEWNET) < 0)
 		return err_sys(e, "entering the container's network namespace");
 	fd = open_route(e);
-	r = fd < 0 ? fd : 0;
-	for (size_t i = 0; r == 0 && i < devices->count; i++)
-		if ((r = set_up(fd, &devices->items[i], i, addresses, e)) < 0)
-			err_in(e, "linux.netDevices[\"%s\"]", devices->items[i].host_name);
-	/* what comes from here on is for our own */
-	if (setns(ownfd, CLONE_NEWNET) < 0)
-		return r < 0 ? r : err_sys(e, "returning to our own network namespace");
-	return r;
+	if (setns(homefd, CLONE_NEWNET) < 0)
+		return err_sys(e, "returning to our own network namespace");
+	return take_fd(&fd);
 }
 
 static int move_all(struct container *container, const struct oci_net_devices *devices,
                     struct addresses *addresses, struct err *e)
 {
-	scoped_fd ownfd = file_open(container->hostprocfd, "self/ns/net", O_RDONLY, 0, e);
-	scoped_fd targetfd = -1, fd = -1;
+	scoped_fd targetnsfd = file_open(container->procfd, "ns/net", O_RDONLY, 0, e);
+	scoped_fd ownfd = -1, targetfd = -1;
 
-	TRY(ownfd);
-	TRY(targetfd = file_open(container->procfd, "ns/net", O_RDONLY, 0, e));
-	TRY(fd = open_route(e));
-	for (size_t i = 0; i < devices->count; i++)
-		if (send_away(fd, &devices->items[i], i, targetfd, addresses, e) < 0)
+	TRY(targetnsfd);
+	TRY(ownfd = open_route(e));
+	TRY(targetfd = open_target(container, targetnsfd, e));
+	for (size_t i = 0; i < devices->count; i++) {
+		const struct ends ends = {ownfd, targetfd, targetnsfd};
+
+		if (hand_over(&ends, &devices->items[i], addresses, e) < 0)
 			return err_in(e, "linux.netDevices[\"%s\"]", devices->items[i].host_name);
-	return set_up_all(devices, targetfd, ownfd, addresses, e);
+	}
+	return 0;
 }
 
 OUTSIDE(move_net_devices)

@@ -79,6 +79,16 @@ with_sys() {
 	[[ $output == *'eth0 1400'* ]] || show
 }
 
+@test "linux:netDevices-7 the number that %d is given must be free" {
+	with_veth
+	with_sys
+	printf 'ip link add eth0 type veth peer name other1\nip link set eth0 mtu 1410\n' >"$here/more"
+	sed -i "/mtu 1400/r $here/more" "$here/veth"
+	edit '.linux.netDevices = {"eth0": {}, "given0": {"name": "eth%d"}}'
+	script_runs "$interfaces"
+	[[ $output == *'eth0 1410'* && $output == *'eth1 1400'* ]] || show
+}
+
 @test "linux:netDevices-5 a device that is not there is an error" {
 	edit '.linux.namespaces += [{"type": "network"}]'
 	refuses '.linux.netDevices = {"none0": {}}' linux.netDevices none0

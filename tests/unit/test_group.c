@@ -400,7 +400,7 @@ static void test_document_rules(void **state)
 	static struct oci_device_rule items[] = {
 		{.allow = false, .type = 'a', .access = "rwm"},
 		{.allow = true, .type = 'c', .major = SET(10), .minor = SET(229), .access = "rw"},
-		{.allow = true, .type = 'b', .major = SET(8), .minor = SET(-1)},
+		{.allow = true, .type = 'b', .major = SET(8), .minor = SET(-1), .access = "rwm"},
 	};
 	struct oci_resources resources = {.devices = {items, 3}};
 	struct device_rules rules;
@@ -417,7 +417,6 @@ static void test_document_rules(void **state)
 	assert_false(device_rules_allow_all(&rules));
 	free(rules.items);
 
-	/* what the document denies of them, the default devices have all the same */
 	assert_ok(device_rules_list(NULL, &rules, &e));
 	assert_true(model(&rules, &null));
 	assert_false(model(&rules, &disk));
@@ -435,6 +434,49 @@ static void test_document_rules(void **state)
 	assert_text_has("linux.resources.devices[1]");
 	items[1].major.value = 10;
 	items[0].allow = false;
+}
+
+/* The document has the last word about the default devices too, but for what it denies at first. */
+static void test_document_after_defaults(void **state)
+{
+	static struct oci_device_rule items[] = {
+		{.allow = false, .type = 'a'},
+		{.allow = false, .type = 'c', .major = SET(10), .minor = SET(229), .access = "rwm"},
+		{.allow = false, .type = 'c', .major = SET(1), .minor = SET(3), .access = "w"},
+		{.allow = true, .type = 'c', .major = SET(1), .minor = SET(11)},
+	};
+	struct oci_resources resources = {.devices = {items, 4}};
+	struct access null = {'c', 1, 3, DEVICE_READ}, kmsg = {'c', 1, 11, DEVICE_READ},
+		      fuse = {'c', 10, 229, DEVICE_MKNOD};
+	struct device_rules rules;
+	struct device_set set;
+
+	(void)state;
+	assert_ok(device_rules_list(&resources, &rules, &e));
+	assert_true(model(&rules, &null));
+	null.bits = DEVICE_WRITE;
+	assert_false(model(&rules, &null) || model(&rules, &kmsg) || model(&rules, &fuse));
+	/* v1 lets a node be made that nobody can open */
+	assert_ok(device_set_make(&rules, &set, &e));
+	assert_false(by_set(&set, &null));
+	assert_true(by_set(&set, &fuse));
+	fuse.bits = DEVICE_READ;
+	assert_false(by_set(&set, &fuse));
+	free(set.items);
+	free(rules.items);
+
+	/* but none that is to be opened, nor made */
+	items[3] = items[1];
+	items[3].allow = true;
+	items[3].access = "r";
+	assert_ok(device_rules_list(&resources, &rules, &e));
+	assert_int_equal(device_set_make(&rules, &set, &e), -ENOTSUP);
+	free(rules.items);
+	items[1].access = "m";
+	resources.devices.count = 2;
+	assert_ok(device_rules_list(&resources, &rules, &e));
+	assert_int_equal(device_set_make(&rules, &set, &e), -ENOTSUP);
+	free(rules.items);
 }
 
 /* ---- real groups ---- */
@@ -994,7 +1036,7 @@ static int main_kmsg(void *data)
 static void test_devices(void **state)
 {
 	static struct oci_device_rule items[] = {
-		{.allow = false, .type = 'a'},
+		{.allow = false, .type = 'a', .access = "rwm"},
 		{.allow = true, .type = 'c', .major = SET(1), .minor = SET(11), .access = "r"},
 	};
 	struct oci_resources resources = {.devices = {items, 2}};
@@ -1162,6 +1204,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_lists),
 		cmocka_unit_test(test_device_rules),
 		cmocka_unit_test(test_document_rules),
+		cmocka_unit_test(test_document_after_defaults),
 		cmocka_unit_test(test_life),
 		cmocka_unit_test(test_processes),
 		cmocka_unit_test(test_deep),
