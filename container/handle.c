@@ -66,9 +66,13 @@ static void handle_release(struct handle *handle)
 	store_release(&handle->entry);
 }
 
+/*
+ * A record without a process says where a group was to be, not that it was made: who is in there may be
+ * others', and is left alone.
+ */
 static int handle_group(struct handle *handle, struct err *e)
 {
-	if (!handle->entry.record.group)
+	if (!handle->entry.record.group || handle->entry.record.pid <= 0)
 		return not_running(handle->entry.id, e);
 	return group_open(&handle->group, handle->entry.record.group, e);
 }
@@ -183,9 +187,10 @@ static int await_end(int pidfd, const char *id, struct err *e)
  */
 static void remove_leftover_group(struct handle *handle)
 {
+	const char *saved = handle->entry.record.group;
 	struct err e;
 
-	if (handle_group(handle, &e) < 0)
+	if (!saved || group_open(&handle->group, saved, &e) < 0)
 		return;
 	if (group_wait_empty(&handle->group, LEFTOVER_MS, &e) < 0 ||
 	    group_remove(&handle->group, &e) < 0)

@@ -408,6 +408,34 @@ ours_only() {
 	[ ! -e "$store/$id" ]
 }
 
+# A create that is killed between the record and the making of its group, where others sit in a group of that name.
+@test "verbs: a record without a process ends nobody in the group that it names" {
+	ours_only
+	local dir pid
+	oci_create
+	cp -a "$store/$id" "$here/kept"
+	oci_delete --force
+	cp -a "$here/kept" "$store/$id"
+	jq -c '.pid = 0 | .pidStart = 0' "$here/kept/state.json" >"$store/$id/state.json"
+	sleep 100 3>&- 4>&- &
+	pid=$!
+	for dir in /sys/fs/cgroup/{unified,pids,freezer,.}; do
+		[ -e "$dir/cgroup.procs" ] || continue
+		[ "$(cgroup_view)" != v1 ] || [ "$dir" != /sys/fs/cgroup/unified ] || continue
+		mkdir -p "$dir$group"
+		echo "$pid" >"$dir$group/cgroup.procs"
+	done
+	run oci kill --all "$id" KILL
+	refused "container not running"
+	run oci ps "$id"
+	refused "container not running"
+	oci_delete --force
+	[ ! -e "$store/$id" ]
+	! gone "$pid"
+	grep -qx "$pid" "$(group_dir pids)/cgroup.procs"
+	kill -KILL "$pid"
+}
+
 @test "verbs: a reused pid is nobody's container" {
 	ours_only
 	oci_create
