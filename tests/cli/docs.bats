@@ -72,7 +72,7 @@ setup() {
 	[[ $output == *"--unheard-of is not described"* ]]
 	run -1 python3 "$docs" audit '  --unheard-of'
 	[[ $output == *"--unheard-of is not described"* && $output == *"--runtime is no option"* ]]
-	sed -i '/`--keep`/d; s/`--all`/`--both`/' "$BATS_TEST_TMPDIR/docs/oci.md"
+	sed -i '/--keep/d; s/--all\b/--both/' "$BATS_TEST_TMPDIR/docs/oci.md"
 	run -1 python3 "$docs" verbs "${agentdock%/*}/agentdock-runtime"
 	[[ $output == *"lacks --keep of run"* && $output == *"--both is no option of kill"* ]]
 	mkdir -p "$BATS_TEST_TMPDIR/tests/data/oci" "$BATS_TEST_TMPDIR/tests/unit"
