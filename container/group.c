@@ -102,13 +102,11 @@ static int find_places(struct group *group, const char *path, const char *id, st
 
 static int place(struct group *group, const char *path, const char *id, struct err *e)
 {
-	scoped_mem char *slice_path = NULL, *absolute = NULL;
+	scoped_mem char *absolute = NULL;
 
 	if (group->manager == GROUP_CGROUPFS)
 		return find_places(group, path, id, e);
-	TRY(group_systemd_path(path, id, &slice_path, &group->unit, e));
-	if (asprintf(&absolute, "/%s/%s", slice_path, group->unit) < 0)
-		return err_set(e, ENOMEM, "%s: no memory", group->unit);
+	TRY(group_systemd_place(group, path, id, &absolute, e));
 	return find_places(group, absolute, id, e);
 }
 
@@ -123,16 +121,16 @@ int group_place(struct group *group, enum group_manager manager, const char *pat
 	return 0;
 }
 
-static int make(struct group *group, struct err *e)
+static int make(struct group *group, const struct oci_resources *resources, struct err *e)
 {
 	if (group->manager == GROUP_SYSTEMD)
-		TRY(group_systemd_start(group, e));
+		TRY(group_systemd_start(group, resources, e));
 	return group_make_directories(group, group->manager == GROUP_SYSTEMD, e);
 }
 
-int group_make(struct group *group, struct err *e)
+int group_make(struct group *group, const struct oci_resources *resources, struct err *e)
 {
-	if (make(group, e) < 0) {
+	if (make(group, resources, e) < 0) {
 		group_release(group);
 		return -e->code;
 	}
@@ -360,7 +358,8 @@ int group_remove(struct group *group, struct err *e)
 		return 0;
 	}
 	group_systemd_end_placeholder(group);
-	group_systemd_stop(group);
+	if (group->unit)
+		TRY(group_systemd_stop(group, e));
 	for (int i = 0; i < group->count; i++)
 		if (&group->hierarchies[i] != v2)
 			TRY(remove_one(&group->hierarchies[i], e));

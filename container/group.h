@@ -4,7 +4,7 @@
  * config-linux.md), in whatever hierarchies this mount namespace shows: v2 alone, v1 alone, or v1
  * controllers beside a v2 tree (hybrid). What runtime/cgroup/ has is used; this adds groups at any
  * path, every controller, device rules (BPF_PROG_TYPE_CGROUP_DEVICE on v2, devices.allow and
- * devices.deny on v1) and systemd as the one who makes the group (org.freedesktop.systemd1 by busctl(1)).
+ * devices.deny on v1) and systemd as the one who makes the group (org.freedesktop.systemd1).
  *
  * A value that a controller refuses, or whose controller is missing, is an error that names the key of
  * the document, the file and the way out.
@@ -53,9 +53,12 @@ void group_release(struct group *group); /* closes; removes nothing */
 int group_place(struct group *group, enum group_manager manager, const char *path, const char *id,
                 struct err *e);
 
-/* Makes a group that is placed. One that is there and has processes or is frozen is EBUSY. On failure
- * nothing of it is left, and GROUP is empty. */
-int group_make(struct group *group, struct err *e);
+/*
+ * Makes a group that is placed. One that is there and has processes or is frozen is EBUSY. On failure
+ * nothing of it is left, and GROUP is empty. RESOURCES (or NULL) are what group_set is going to set: a
+ * scope of systemd begins with what systemd knows of them.
+ */
+int group_make(struct group *group, const struct oci_resources *resources, struct err *e);
 
 /* What group_open takes, for the store. The caller frees. */
 int group_save(const struct group *group, char **text, struct err *e);

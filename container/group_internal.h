@@ -63,11 +63,22 @@ struct members group_members(const struct group *group);
 /* "a-b.slice" -> "a.slice/a-b.slice"; and the scope's name. Both are the caller's. */
 int group_systemd_path(const char *cgroups_path, const char *id, char **path, char **unit,
                        struct err *e);
-int group_systemd_start(struct group *group, struct err *e); /* of one that is placed */
+/* The same below the manager's own root, absolute, which the caller frees; the scope goes to GROUP. */
+int group_systemd_place(struct group *group, const char *cgroups_path, const char *id, char **path,
+                        struct err *e);
+/* Of one that is placed. The scope has its limits when this returns. */
+int group_systemd_start(struct group *group, const struct oci_resources *resources, struct err *e);
+/* For an update. What systemd writes is written when this returns. */
 int group_systemd_set(const struct group *group, const struct oci_resources *resources,
                       struct err *e);
-void group_systemd_stop(const struct group *group);
+int group_systemd_stop(const struct group *group, struct err *e); /* gone is no error */
 void group_systemd_end_placeholder(struct group *group);
+
+/* ---- group_systemd_limits.c ---- */
+
+struct bus_body;
+/* RESOURCES as elements of an a(sv). */
+void group_systemd_put_limits(struct bus_body *body, const struct oci_resources *resources);
 
 /* ---- group_write.c: one value of the document into one control file ---- */
 

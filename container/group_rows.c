@@ -45,7 +45,7 @@ int make_group(struct container *container, struct err *e)
 {
 	if (container->joins)
 		return open_group(container, e);
-	if (group_make(&container->group, e) == 0)
+	if (group_make(&container->group, container->config->linux_part->resources, e) == 0)
 		return 0;
 	return may_do_without(container, e) ? 0 : -e->code;
 }

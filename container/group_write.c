@@ -276,7 +276,7 @@ int group_set(const struct group *group, const struct oci_resources *resources, 
 	if (!resources)
 		return 0;
 	/* first: it rounds, and writes the files that are written exactly after it */
-	if (group->manager == GROUP_SYSTEMD)
+	if (update && group->manager == GROUP_SYSTEMD)
 		TRY(group_systemd_set(group, resources, e));
 	TRY(apply_rows(group_v1_rows, group_v1_rows_count, true, &change, e));
 	TRY(apply_rows(group_v2_rows, group_v2_rows_count, false, &change, e));

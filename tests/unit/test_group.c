@@ -487,7 +487,7 @@ static int make_at(struct group *group, enum group_manager manager, const char *
 
 	group_init(group);
 	r = group_place(group, manager, path, "ID", &e);
-	return r < 0 ? r : group_make(group, &e);
+	return r < 0 ? r : group_make(group, NULL, &e);
 }
 
 static void make_named(struct group *group, const char *name)
