@@ -90,7 +90,7 @@ static int refused(const char *what, struct err *e)
 		return err_hint(
 			e, "a limit in /proc/sys/user/max_*_namespaces is reached or 0: raise it");
 	if (e->code == EINVAL)
-		return err_hint(e, "this kernel lacks one of them");
+		return err_hint(e, "this kernel was built without one that is asked for");
 	if (e->code == EPERM)
 		return err_hint(e, "run as root, or name a new user namespace in linux.namespaces");
 	return -e->code;

@@ -19,6 +19,7 @@ load linux
 
 # makes_new TYPE FILE: the container has a namespace of its own
 makes_new() {
+	needs_namespace "$2"
 	no_new "$1"
 	# shellcheck disable=SC2016 # jq's
 	edit '.linux.namespaces += [{"type": $ARGS.positional[0]}]' --args -- "$1"
@@ -95,6 +96,7 @@ makes_new() {
 
 # joins TYPE WORD FILE: the process is in the namespace at path
 joins() {
+	needs_namespace "$3"
 	hold "$2"
 	# shellcheck disable=SC2016 # jq's
 	edit '.linux.namespaces |= map(select(.type != $ARGS.positional[0])) + [{"type": $ARGS.positional[0],
@@ -162,6 +164,7 @@ joins() {
 
 # inherits TYPE FILE: the container is in the runtime's own namespace
 inherits() {
+	needs_namespace "$2"
 	no_new "$1"
 	script_runs "readlink /proc/self/ns/$2"
 	says "$(readlink "/proc/self/ns/$2")"
@@ -309,6 +312,7 @@ twice() {
 
 # offset JSON
 offset() {
+	needs_namespace time
 	edit ".linux.namespaces += [{\"type\": \"time\"}] | .linux.timeOffsets = $1"
 	script_runs 'while read -r clock secs nanosecs; do echo $clock $secs $nanosecs; done </proc/self/timens_offsets'
 }
@@ -335,6 +339,7 @@ offset() {
 
 @test "linux:time-1 the program's own clocks have the offsets" {
 	local monotonic boottime
+	needs_namespace time
 	edit '.linux.namespaces += [{"type": "time"}]
 		| .linux.timeOffsets = {"monotonic": {"secs": 1000000}, "boottime": {"secs": 2000000}}'
 	probes clocks
@@ -343,6 +348,7 @@ offset() {
 }
 
 @test "linux:time-2 an offset that the kernel refuses is an error" {
+	needs_namespace time
 	refuses '.linux.namespaces += [{"type": "time"}]
 		| .linux.timeOffsets = {"monotonic": {"secs": -9000000000000}}' linux.timeOffsets
 }

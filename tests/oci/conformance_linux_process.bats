@@ -15,10 +15,16 @@ scheduled() {
 	[[ $output == $2 ]] || show
 }
 
-# may_be_real_time: with a controller for it, a group has no time of that kind unless it is given some
+# may_be_real_time: with a controller for it, a group has no time of that kind unless it is given some, which v2 cannot do
 may_be_real_time() {
-	[ ! -e /sys/fs/cgroup/cpu/cpu.rt_runtime_us ] ||
+	if [ -e /sys/fs/cgroup/cpu/cpu.rt_runtime_us ]; then
 		edit '.linux.resources.cpu = {"realtimePeriod": 1000000, "realtimeRuntime": 10000}'
+	elif [ "$(cgroup_view)" = v2 ]; then
+		mkdir "$(group_dir cpu "$group-real-time")"
+		# shellcheck disable=SC2016 # the inner shell's
+		needs "real-time scheduling in groups" sh -c 'echo $$ >"$0/cgroup.procs" && exec chrt -f 1 true 2>/dev/null' \
+			"$(group_dir cpu "$group-real-time")"
+	fi
 }
 
 @test "key:process.scheduler.policy: SCHED_OTHER" {

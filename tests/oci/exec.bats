@@ -14,6 +14,7 @@ load common
 }
 
 @test "exec: in a user namespace, with a time namespace" {
+	[ -e /proc/self/ns/time ] || skip "this kernel lacks time namespaces"
 	use_user_namespace
 	edit '.linux.namespaces += [{"type": "time"}] | .linux.timeOffsets = {"boottime": {"secs": 8640000, "nanosecs": 0}}'
 	up_until_told

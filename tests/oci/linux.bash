@@ -82,6 +82,11 @@ on_another_host() {
 	runtime=$here/host/${runtime##*/}
 }
 
+# needs_namespace FILE: of /proc/self/ns
+needs_namespace() {
+	needs "namespaces of the kind $1" [ -e "/proc/self/ns/$1" ]
+}
+
 # a_disk: sets $disk to the numbers of a block device of this host
 a_disk() {
 	local dir

@@ -9,10 +9,25 @@ setup_file() {
 		[ -n "${missing:-}" ]
 		return
 	fi
+	make_networks
 	podman load --quiet --input "$image" >/dev/null
 	# what stays of the first container: mounts of the storage, a bridge
 	podman run --rm small true
 	note_rest
+}
+
+# podman's networks as podman has them, but for masquerading and the firewall, which not every kernel has: nobody is
+# reached beyond the host.
+make_networks() {
+	local number=88 name
+	mkdir "$BATS_FILE_TMPDIR/networks"
+	for name in podman podman-default-kube-network; do
+		jq -n --arg name "$name" --arg number "$number" '{cniVersion: "0.4.0", name: $name, plugins: [
+			{type: "bridge", bridge: "cni-test\($number)", isGateway: true, hairpinMode: true,
+				ipam: {type: "host-local", ranges: [[{subnet: "10.\($number).0.0/16"}]]}}]}' \
+			>"$BATS_FILE_TMPDIR/networks/$name.conflist"
+		number=$((number + 1))
+	done
 }
 
 teardown_file() {
@@ -45,7 +60,8 @@ podman() {
 	"pod create") words=("$1" "$2" "${parent[@]}" "${@:3}") ;;
 	esac
 	within podman --runtime "$runtime" --cgroup-manager cgroupfs --events-backend file \
-		--log-level error --root "$engine/root" --runroot "$engine/run" --tmpdir "$engine/tmp" "${words[@]}"
+		--log-level error --root "$engine/root" --runroot "$engine/run" --tmpdir "$engine/tmp" \
+		--network-config-dir "$BATS_FILE_TMPDIR/networks" "${words[@]}"
 }
 
 # up NAME [OPTION...]: a container that stays until it is told to end
