@@ -75,7 +75,9 @@ start_holder() {
 		mount -t tmpfs -o mode=755 tmpfs /var/lib
 		mount -t tmpfs -o mode=711 tmpfs "$engine"
 		mkdir -m 1777 /run/lock
-		[ -w /var/tmp ] || mount -t tmpfs tmpfs /var/tmp
+		for dir in /var/tmp /var/cache; do
+			[ -w "$dir" ] || mount -t tmpfs tmpfs "$dir"
+		done
 		for file in passwd group subuid subgid; do
 			[ ! -e "/etc/$file" ] || mount --bind "accounts/$file" "/etc/$file"
 		done
