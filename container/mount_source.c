@@ -8,6 +8,8 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/scoped.h"
@@ -138,9 +140,46 @@ int source_copy(const struct container *container, const char *path, bool tree, 
 	return -e->code;
 }
 
+/* As statfs(2) has them; ST_NOSYMFOLLOW is not glibc's. */
+static const struct {
+	uint64_t attribute;
+	unsigned long flag;
+} restrictions[] = {
+	{MOUNT_ATTR_RDONLY, ST_RDONLY},   {MOUNT_ATTR_NOSUID, ST_NOSUID},
+	{MOUNT_ATTR_NODEV, ST_NODEV},     {MOUNT_ATTR_NOEXEC, ST_NOEXEC},
+	{MOUNT_ATTR_NOSYMFOLLOW, 0x2000},
+};
+
+enum {
+	RESTRICTIONS = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+	               MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NOSYMFOLLOW,
+};
+
+/*
+ * A copy gives no more than its source: engines say "rw" of each bind mount, of one that the host has
+ * read-only too. So nothing of that is cleared but what an option for the whole tree has set.
+ */
+static int keep_restrictions(int fd, struct mount_options *options, struct err *e)
+{
+	uint64_t undone = options->tree_set & options->clear & RESTRICTIONS;
+	struct statfs fs;
+
+	options->tree_clear &= ~(uint64_t)RESTRICTIONS;
+	options->clear &= ~(uint64_t)RESTRICTIONS;
+	if (!undone)
+		return 0;
+	if (fstatfs(fd, &fs) < 0)
+		return err_sys(e, "asking for the options of the mount");
+	for (size_t i = 0; i < sizeof restrictions / sizeof *restrictions; i++)
+		if (!((unsigned long)fs.f_flags & restrictions[i].flag))
+			options->clear |= undone & restrictions[i].attribute;
+	return 0;
+}
+
 int source_open(const struct container *container, const struct oci_mount *mount,
                 const struct mount_options *options, struct err *e)
 {
+	struct mount_options kept = *options;
 	scoped_fd fd = -1;
 
 	if (!mount->source || !*mount->source)
@@ -151,6 +190,7 @@ int source_open(const struct container *container, const struct oci_mount *mount
 	TRY(set_propagation_of_copy(fd, container->config, options, e));
 	if (options->idmap || mount->uid_mappings.count)
 		TRY(set_idmap(fd, container->config, mount, options, e));
-	TRY(source_change(fd, options, e));
+	TRY(keep_restrictions(fd, &kept, e));
+	TRY(source_change(fd, &kept, e));
 	return take_fd(&fd);
 }

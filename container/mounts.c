@@ -136,10 +136,38 @@ static int check_label(const struct oci_config *config, struct err *e)
 	               "linux.mountLabel: SELinux is not enabled on this host; leave the key away");
 }
 
+static int open_copies(struct container *container, struct err *e)
+{
+	int r = open_root(container, e);
+
+	if (r == -EPERM) {
+		container->mounts->late = true;
+		return 0;
+	}
+	TRY(r);
+	return open_binds(container, e);
+}
+
+static int open_locked_copies(struct container *container, struct err *e)
+{
+	struct locked_mounts locked;
+	struct err ignored;
+	int r = locked_mounts_enter(&locked, container->hostprocfd, e);
+
+	if (r == -EPERM) {
+		container->mounts->late = true;
+		return 0;
+	}
+	TRY(r);
+	if (open_copies(container, e) == 0)
+		return locked_mounts_leave(&locked, e);
+	r = -e->code;
+	locked_mounts_leave(&locked, &ignored);
+	return r;
+}
+
 int open_sources(struct container *container, struct err *e)
 {
-	struct err denied;
-
 	if (!oci_config_namespace(container->config, CLONE_NEWNS))
 		return err_set(e, EINVAL,
 		               "linux.namespaces: the container has no mount namespace, and would "
@@ -149,16 +177,12 @@ int open_sources(struct container *container, struct err *e)
 	if (!container->mounts)
 		return err_set(e, ENOMEM, "mounts: no memory");
 	TRY(read_options(container, e));
-	if (open_root(container, &denied) == -EPERM) {
-		container->mounts->late = true;
-		return 0;
-	}
-	if (container->rootfd < 0) {
-		*e = denied;
-		return -e->code;
-	}
-	TRY(open_binds(container, e));
-	return open_groups(container, e);
+	/* who is root may copy where the kernel locks what it copies; others' copies the inside makes */
+	if (geteuid() == 0 && oci_config_namespace(container->config, CLONE_NEWUSER))
+		TRY(open_locked_copies(container, e));
+	else
+		TRY(open_copies(container, e));
+	return container->mounts->late ? 0 : open_groups(container, e);
 }
 
 int close_sources(struct container *container, struct err *e)

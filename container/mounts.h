@@ -69,7 +69,7 @@ struct attachment {
 /* The absolute PATH, or one of the bundle, as a detached mount of it, or of the tree. */
 int source_copy(const struct container *container, const char *path, bool tree, struct err *e);
 
-/* A bind mount's source with its options, detached. */
+/* A bind mount's source with its options, detached. Restrictions of the source's own mount stay. */
 int source_open(const struct container *container, const struct oci_mount *mount,
                 const struct mount_options *options, struct err *e);
 
@@ -79,6 +79,18 @@ int source_change(int fd, const struct mount_options *options, struct err *e);
 
 /* The propagation that copies of the host's mounts have until they are given one. */
 unsigned long source_propagation(const struct oci_config *config);
+
+/* ---- mount_locked.c ---- */
+
+/* Where we came from, while we are where the mounts are locked. */
+struct locked_mounts {
+	int homefd, rootfd, cwdfd;
+};
+
+/* EPERM: this user may not. After a success the caller returns by locked_mounts_leave, whose failure
+ * leaves us where we do not belong. HOSTPROCFD: see struct inside. */
+int locked_mounts_enter(struct locked_mounts *mounts, int hostprocfd, struct err *e);
+int locked_mounts_leave(struct locked_mounts *mounts, struct err *e);
 
 /* ---- mount_idmap.c ---- */
 

@@ -554,6 +554,41 @@ needs_the_hosts_mounts() {
 	says "$(printf '%s\n' /proc/self /sys/class)"
 }
 
+@test "user namespace: what the host has set of a mount, the container's root cannot lift" {
+	use_user_namespace
+	mkdir -p "$here/source" "$here/tree/sub"
+	mount -t tmpfs -o mode=755 tmpfs "$here/source"
+	mount -o remount,bind,ro,nosuid,nodev,noexec "$here/source"
+	echo hidden >"$here/tree/sub/file"
+	mount -t tmpfs -o mode=755 tmpfs "$here/tree/sub"
+	mount_it /mnt bind "$here/source" rbind rw
+	mount_it /home bind "$here/tree" rbind
+	edit '.process.capabilities |= map_values(. + ["CAP_SYS_ADMIN"])'
+	script 'for option in rw suid dev exec; do mount -o remount,bind,ro,nosuid,nodev,noexec,$option /mnt && echo $option; done
+		umount /home/sub && cat /home/sub/file
+		umount -l /mnt && echo gone'
+	run --separate-stderr oci_run
+	says gone
+}
+
+@test "a bind mount is not made writable by rw where the host's is read-only" {
+	mkdir -p "$here/source"
+	mount -t tmpfs -o mode=755 tmpfs "$here/source"
+	mkdir "$here/source/sub"
+	mount -t tmpfs -o mode=755 tmpfs "$here/source/sub"
+	mount -o remount,bind,ro,noexec "$here/source"
+	mount -o remount,bind,ro,noexec "$here/source/sub"
+	mount_it /mnt bind "$here/source" rbind rw exec
+	mount_it /home bind "$here/source" rbind rrw rexec
+	mount_it /var bind "$here/source" rbind rro rw
+	mounts_are_shown
+	local place
+	for place in /mnt /mnt/sub /home /home/sub /var; do
+		has "$place" ro
+		has "$place" noexec
+	done
+}
+
 # ---- without privileges on the host ----
 
 # In a user namespace whose mounts are locked by the one above, as engines without root run a runtime.
