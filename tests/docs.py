@@ -8,7 +8,7 @@ docs.py links             no relative link leads nowhere
 docs.py options HELP      each option in the text HELP (agentdock run --help) is in agentdock.1 and the other way round
 docs.py audit HELP        the same of agentdock audit --help and agentdock-audit.1
 docs.py oci               the table of docs/oci.md has each key of tests/data/oci/full.json, and tests that are there
-docs.py verbs PROGRAM     that of its options has each option that PROGRAM (agentdock-runtime) tells of, and no other
+docs.py verbs PROGRAM     its table of options and agentdock-runtime.8 have each that PROGRAM tells of, and no other
 docs.py escapes LIST      each attack of LIST (agentdock audit --list --json) has its row in docs/threat-model.md, and no other
 """
 import json
@@ -176,6 +176,10 @@ def verbs(program):
         want |= {(verb, name) for name in told_by(verb)}
         if f"`{verb}" not in text(doc):
             yield doc, f"does not speak of {verb}"
+    manual = text("docs/man/agentdock-runtime.8").split(".Sh OPTIONS BEFORE")[1].split(".Sh ENVIRONMENT")[0]
+    described = {name for line in re.findall(r"^\.It Fl .*", manual, re.M) for name in re.findall(r"Fl Fl ([a-z0-9-]+)", line)}
+    for name in sorted({name for _, name in want} ^ described - {"help"}):
+        yield "docs/man/agentdock-runtime.8", f"--{name} is not described, or is no option"
     for of, name in sorted(want - have):
         yield doc, f"lacks --{name} of {of}"
     for of, name in sorted(have - want):
