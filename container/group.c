@@ -325,7 +325,9 @@ int group_move(const struct group *group, pid_t pid, struct err *e)
 	for (int i = 0; i < group->count; i++) {
 		int r = control_write(group->hierarchies[i].fd, "cgroup.procs", text);
 
-		if (r < 0) {
+		if (r == -EACCES && group->manager == GROUP_SYSTEMD) {
+			TRY(group_systemd_attach(group, pid, e));
+		} else if (r < 0) {
 			errno = -r;
 			return join_failed(&group->hierarchies[i], e);
 		}

@@ -71,7 +71,8 @@ int group_descend(struct group *group, const char *below, struct err *e);
 /*
  * group_join puts the calling process, which has one thread, into the v1 hierarchies, by descriptors
  * that group_make has opened, and group_prepare_join of an opened group opens; CLONE_INTO_CGROUP with
- * v2fd has done the v2 tree. group_move puts PID into all.
+ * v2fd has done the v2 tree. group_move puts PID into all; a user who may not by himself, because we are
+ * outside of what his systemd was delegated (in a session), has systemd do it.
  */
 int group_prepare_join(struct group *group, struct err *e);
 int group_join(const struct group *group, struct err *e);

@@ -71,6 +71,7 @@ int group_systemd_start(struct group *group, const struct oci_resources *resourc
 /* For an update. What systemd writes is written when this returns. */
 int group_systemd_set(const struct group *group, const struct oci_resources *resources,
                       struct err *e);
+int group_systemd_attach(const struct group *group, pid_t pid, struct err *e);
 int group_systemd_stop(const struct group *group, struct err *e); /* gone is no error */
 void group_systemd_end_placeholder(struct group *group);
 

@@ -315,6 +315,26 @@ int group_systemd_set(const struct group *group, const struct oci_resources *res
 	return r < 0 ? failed(group, "setting the limits of", e) : 0;
 }
 
+int group_systemd_attach(const struct group *group, pid_t pid, struct err *e)
+{
+	struct bus_body body = {0};
+	struct bus_array pids;
+	struct bus bus;
+	int r;
+
+	TRY(bus_open(&bus, is_users(), e));
+	bus_put_string(&body, group->unit);
+	bus_put_string(&body, "");
+	pids = bus_begin_array(&body, 4);
+	bus_put_u32(&body, (uint32_t)pid);
+	bus_end_array(&body, pids);
+	r = bus_ask(&bus, &(struct bus_call){manager, "AttachProcessesToUnit", "ssau", &body}, NULL,
+	            0, e);
+	bus_body_release(&body);
+	bus_close(&bus);
+	return r < 0 ? failed(group, "putting a process into", e) : 0;
+}
+
 int group_systemd_stop(const struct group *group, struct err *e)
 {
 	struct bus_body body = {0};

@@ -331,12 +331,18 @@ static int clone_with_forerunner(struct container *container, struct err *e)
 OUTSIDE(clone_inside)
 {
 	char pid[16];
+	int r;
 
 	TRY(open_channel(container, e));
 	/* in a new user namespace not before "user ids", see above */
 	if (!(new_flags(container) & CLONE_NEWUSER) && prctl(PR_SET_DUMPABLE, 0))
 		return err_sys(e, "prctl(PR_SET_DUMPABLE)");
-	TRY(clone_with_forerunner(container, e));
+	r = clone_with_forerunner(container, e);
+	if (r == -EACCES && container->group.manager == GROUP_SYSTEMD) {
+		container->joins_later = true; /* systemd may move whom we may not */
+		r = clone_with_forerunner(container, e);
+	}
+	TRY(r);
 	close_fd(&container->inside_channelfd);
 	close_fd(&container->gatefd);
 	close_fd(&container->consolefd);
