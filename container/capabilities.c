@@ -169,13 +169,17 @@ int capabilities_drop_bounding(const struct capability_sets *sets, struct err *e
 		               : prctl(PR_CAPBSET_DROP, (unsigned long)cap, 0, 0, 0);
 
 		if (r < 0 && errno == EINVAL && !wanted)
-			return 0; /* the first that the kernel does not know */
+			break; /* the first that the kernel does not know */
 		if (r == 0 && wanted)
 			return err_set(e, EPERM, "process.capabilities.bounding: %s %s", names[cap],
 			               not_held);
 		if (r < 0)
 			return err_sys(e, "process.capabilities.bounding: capability %u", cap);
 	}
+	if (identity_bounding_set() & ~sets->bounding)
+		return err_set(
+			e, EPERM,
+			"process.capabilities.bounding: the kernel kept more than is wanted");
 	return 0;
 }
 

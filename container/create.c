@@ -103,10 +103,12 @@ static const struct oci_process no_process = {.cwd = "/"};
 static int read_config(struct container *container, int bundlefd, struct err *e)
 {
 	struct store_entry *entry = container->entry;
+	const char *file = container->options->config_file;
 	scoped_mem char *text = NULL;
 	size_t length;
 
-	if (file_read_all(bundlefd, "config.json", CONFIG_BYTES_MAX, &text, &length, e) < 0)
+	if (file_read_all(bundlefd, file ? file : "config.json", CONFIG_BYTES_MAX, &text, &length,
+	                  e) < 0)
 		return err_in(e, "the bundle %s", container->bundle);
 	if (oci_config_parse(text, length, &entry->config, e) < 0 ||
 	    oci_config_check_linux(&entry->config, e) < 0)

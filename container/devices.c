@@ -5,6 +5,7 @@
  * is bound, whose owner and mode stay as they are. A /dev that is the host's is left alone. No state.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <string.h>
@@ -41,6 +42,8 @@ static const struct {
 	{"core", "/proc/kcore", "/proc/kcore"}, {"ptmx", "pts/ptmx", NULL},
 };
 
+enum { MAJOR_MAX = (1 << 12) - 1, MINOR_MAX = (1 << 20) - 1 }; /* dev_t of the kernel */
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static mode_t node_type(const struct oci_device *device)
@@ -53,6 +56,16 @@ static dev_t node_number(const struct oci_device *device)
 	return device->type == 'p'
 	               ? 0
 	               : makedev((unsigned)device->major.value, (unsigned)device->minor.value);
+}
+
+/* Of larger numbers makedev(3) would make others. */
+static int check_number(const struct oci_device *device, struct err *e)
+{
+	if (device->type == 'p' ||
+	    (device->major.value <= MAJOR_MAX && device->minor.value <= MINOR_MAX))
+		return 0;
+	return err_set(e, EINVAL, "Linux has no device %" PRId64 ":%" PRId64 "; at most %d:%d",
+	               device->major.value, device->minor.value, MAJOR_MAX, MINOR_MAX);
 }
 
 static bool is_device(const struct stat *st, const struct oci_device *device)
@@ -168,7 +181,10 @@ static int make_all_devices(struct place *place, const struct oci_devices *list,
 		if (!is_listed(list, defaults[i].path))
 			TRY(make_device(place, &defaults[i], e));
 	for (size_t i = 0; i < list->count; i++) {
-		int r = make_device(place, &list->items[i], e);
+		int r = check_number(&list->items[i], e);
+
+		if (r == 0)
+			r = make_device(place, &list->items[i], e);
 
 		close_fd(&place->openedfd);
 		if (r < 0)

@@ -228,8 +228,6 @@ static int end(struct handle *handle, struct err *e)
 		TRY(await_end(handle->pidfd, handle->entry.id, e));
 	if (record->rdt_group && rmdir(record->rdt_group) < 0 && errno != ENOENT)
 		return err_sys(e, "removing %s", record->rdt_group);
-	if (record->notify_directory)
-		TRY(tree_remove(AT_FDCWD, record->notify_directory, e));
 	return 0;
 }
 

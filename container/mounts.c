@@ -242,7 +242,11 @@ static bool is_procfs_root(int fd)
 int target_check(int targetfd, const struct attachment *attachment, int sourcefd, struct err *e)
 {
 	const struct oci_mount *mount = attachment->mount;
+	int is_root = target_is_root(targetfd, attachment->in->rootfd, e);
 
+	TRY(is_root);
+	if (is_root && sourcefd < 0)
+		return err_set(e, EINVAL, "destination: only a bind mount can cover the root");
 	if (!is_procfs(targetfd))
 		return 0;
 	if (is_procfs_root(targetfd) &&
@@ -256,11 +260,6 @@ int target_check(int targetfd, const struct attachment *attachment, int sourcefd
 	               "(/proc/meminfo and others of that kind)");
 }
 
-static bool is_root(const char *destination)
-{
-	return destination[strspn(destination, "/.")] == '\0' && !strstr(destination, "..");
-}
-
 static int attach_bind(const struct attachment *attachment, struct err *e)
 {
 	const struct oci_mount *mount = attachment->mount;
@@ -268,6 +267,7 @@ static int attach_bind(const struct attachment *attachment, struct err *e)
 	struct inside *in = attachment->in;
 	scoped_fd targetfd = -1;
 	struct stat st;
+	int covers_root;
 
 	if (prepared->fd < 0)
 		prepared->fd = source_open(in->container, mount, &prepared->options, e);
@@ -277,12 +277,14 @@ static int attach_bind(const struct attachment *attachment, struct err *e)
 	targetfd = target_open(in->rootfd, mount->destination, !S_ISDIR(st.st_mode), e);
 	TRY(targetfd);
 	TRY(target_check(targetfd, attachment, prepared->fd, e));
+	covers_root = target_is_root(targetfd, in->rootfd, e);
+	TRY(covers_root);
 	if (detached_attach(prepared->fd, targetfd, mount->source, "it", e) < 0) {
 		if (e->code == ENOTDIR || e->code == EINVAL)
 			return err_hint(e, "is one of them a directory, and the other not?");
 		return -e->code;
 	}
-	if (is_root(mount->destination)) {
+	if (covers_root) {
 		/* what is mounted over the root is the root of all that comes now */
 		close_fd(&in->rootfd);
 		in->rootfd = take_fd(&prepared->fd);
@@ -326,8 +328,6 @@ static int attach_one(const struct attachment *attachment, struct err *e)
 		               "options: only a bind mount's ids can be mapped, not "
 		               "those of a new %s",
 		               type);
-	if (is_root(attachment->mount->destination))
-		return err_set(e, EINVAL, "destination: only a bind mount can cover the root");
 	return is_group_mount(attachment->mount) ? cgroup_attach(attachment, e)
 	                                         : type_attach(attachment, e);
 }

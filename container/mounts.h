@@ -124,6 +124,9 @@ int mask_prepare(struct inside *in, struct err *e);
 
 /* ---- target.c ---- */
 
+/* Is what FD has open the very root at ROOTFD, by whatever path it was found? */
+int target_is_root(int fd, int rootfd, struct err *e);
+
 /* As target_open, but nothing is made. FLAGS are O_*, RESOLVE is added. The text is "opening PATH". */
 int target_find(int rootfd, const char *path, int flags, uint64_t resolve, struct err *e);
 

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -43,6 +44,8 @@ int notify_listen(struct container *container, struct err *e)
 /* The directory is bound, not the socket, which `start` makes anew. */
 OUTSIDE(open_notify)
 {
+	struct mount_attr attributes = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
+	                                            MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC};
 	scoped_fd fd = -1;
 
 	if (mkdirat(container->entry->fd, "notify", 0755))
@@ -53,6 +56,10 @@ OUTSIDE(open_notify)
 	if (container->notify_mountfd < 0)
 		return err_hint(e, "without privileges nothing of the host can be bound before the "
 		                   "clone; unset NOTIFY_SOCKET");
+	/* a socket can be sent to where nothing can be written */
+	if (mount_setattr(container->notify_mountfd, "", AT_EMPTY_PATH, &attributes,
+	                  sizeof attributes) < 0)
+		return err_sys(e, "making the notify socket's directory read-only");
 	return container->comes_later ? 0 : notify_listen(container, e);
 }
 

@@ -83,12 +83,23 @@ static int find(const struct places *places, const char *path, struct err *e)
 	static const char proc[] = "/proc/";
 	int fd;
 
-	if (places->procfd >= 0 && strncmp(path, proc, strlen(proc)) == 0)
-		fd = file_open2(places->procfd, path + strlen(proc), O_PATH, 0,
+	if (places->procfd >= 0 && strncmp(path, proc, strlen(proc)) == 0) {
+		path += strlen(proc) + strspn(path + strlen(proc), "/");
+		fd = file_open2(places->procfd, *path ? path : ".", O_PATH, 0,
 		                RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS, e);
-	else
+	} else {
 		fd = target_find(places->rootfd, path, 0, 0, e);
+	}
 	return fd == -ENOTDIR ? -ENOENT : fd;
+}
+
+/* A mount over the root hides nothing from those who have it as theirs. */
+static int refuse_root(const struct places *places, int fd, const char *way_out, struct err *e)
+{
+	int is_root = target_is_root(fd, places->rootfd, e);
+
+	TRY(is_root);
+	return is_root ? err_set(e, EINVAL, "is the root of the container; %s", way_out) : 0;
 }
 
 /* ---- masking ---- */
@@ -135,6 +146,7 @@ static int mask(const struct places *places, const char *path, struct cover *nul
 	if (fd == -ENOENT)
 		return 0;
 	TRY(fd);
+	TRY(refuse_root(places, fd, "it cannot be masked", e));
 	if (fstat(fd, &st) < 0)
 		return err_sys(e, "asking what %s is", path);
 	if (!S_ISDIR(st.st_mode))
@@ -176,6 +188,7 @@ static int protect(const struct places *places, const char *path, struct err *e)
 	if (fd == -ENOENT)
 		return 0;
 	TRY(fd);
+	TRY(refuse_root(places, fd, "root.readonly protects it", e));
 	copyfd = open_tree(fd, "",
 	                   AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	if (copyfd < 0)

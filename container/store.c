@@ -119,6 +119,21 @@ static int entry_init(struct store_entry *entry, const char *id, struct err *e)
 	return entry->id ? 0 : err_set(e, ENOMEM, "no memory for a container's name");
 }
 
+/* What is kept there is done as we: only who we are, or root, may have written it. */
+static int check_owner(int fd, const char *what, struct err *e)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return err_sys(e, "%s", what);
+	if (st.st_uid == geteuid() || st.st_uid == 0)
+		return 0;
+	return err_set(e, EPERM,
+	               "%s belongs to user %u, whose containers these may be; name another "
+	               "--root",
+	               what, st.st_uid);
+}
+
 static int open_directory(int rootfd, const char *id)
 {
 	int fd = openat(rootfd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -148,7 +163,13 @@ static int open_root(const char *root, struct err *e)
 		TRY(dir_make_all(AT_FDCWD, root, 0711, e));
 		fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	}
-	return fd >= 0 ? fd : err_sys(e, "opening --root %s", root);
+	if (fd < 0)
+		return err_sys(e, "opening --root %s", root);
+	if (check_owner(fd, "--root", e) < 0) {
+		close(fd);
+		return -e->code;
+	}
+	return fd;
 }
 
 /* Makes the directory and locks it. 0: it was removed before it was locked. */
@@ -206,7 +227,6 @@ static const struct shape_field record_fields[] = {
 	FIELD_TEXT(struct kept, "owner", record.owner, .required = true),
 	FIELD_TEXT(struct kept, "group", record.group),
 	FIELD_TEXT(struct kept, "rdtGroup", record.rdt_group),
-	FIELD_TEXT(struct kept, "notifyDirectory", record.notify_directory),
 	FIELD_END,
 };
 /* clang-format on */
@@ -261,7 +281,6 @@ int store_save(struct store_entry *entry, const struct store_record *record, str
 	json_add_string(json, "owner", record->owner);
 	add_text(json, "group", record->group);
 	add_text(json, "rdtGroup", record->rdt_group);
-	add_text(json, "notifyDirectory", record->notify_directory);
 	text = json_object_to_json_string_length(json, JSON_C_TO_STRING_PLAIN, &length);
 	if (!text)
 		return err_set(e, ENOMEM, "no memory for the record of container %s", entry->id);
@@ -334,6 +353,8 @@ static int open_entry(const char *root, bool with_lock, struct store_entry *entr
 		errno = -entry->fd;
 		return err_sys(e, "opening the directory of container %s", entry->id);
 	}
+	TRY(check_owner(rootfd, "--root", e));
+	TRY(check_owner(entry->fd, "the container's directory", e));
 	if (with_lock)
 		TRY(store_lock(entry, e));
 	TRY(read_record(entry, e));

@@ -26,14 +26,13 @@
 /* What state.json has. Texts belong to the entry. */
 struct store_record {
 	pid_t pid; /* 0: there is none yet, but what is said here is for `delete` to remove */
-	uint64_t pid_start;           /* field 22 of /proc/PID/stat: ticks since boot */
-	const char *bundle;           /* absolute */
-	const char *rootfs;           /* absolute */
-	const char *created;          /* RFC 3339, UTC */
-	const char *owner;            /* name of the user that made it, or number */
-	const char *group;            /* group_save's text */
-	const char *rdt_group;        /* a resctrl directory that is ours to remove, or NULL */
-	const char *notify_directory; /* of NOTIFY_SOCKET, ours to remove, or NULL */
+	uint64_t pid_start;    /* field 22 of /proc/PID/stat: ticks since boot */
+	const char *bundle;    /* absolute */
+	const char *rootfs;    /* absolute */
+	const char *created;   /* RFC 3339, UTC */
+	const char *owner;     /* name of the user that made it, or number */
+	const char *group;     /* group_save's text */
+	const char *rdt_group; /* a resctrl directory that is ours to remove, or NULL */
 };
 
 struct store_entry {

@@ -29,6 +29,16 @@ int target_find(int rootfd, const char *path, int flags, uint64_t resolve, struc
 	                  RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve, e);
 }
 
+int target_is_root(int fd, int rootfd, struct err *e)
+{
+	struct statx one, other;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &one) < 0 ||
+	    statx(rootfd, "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &other) < 0)
+		return err_sys(e, "asking what was found");
+	return one.stx_ino == other.stx_ino && one.stx_mnt_id == other.stx_mnt_id;
+}
+
 /* What a walk has resolved so far and what is left of it: both are texts within the root. */
 struct walk {
 	char path[PATH_SIZE]; /* all of it, rewritten where a link was read */

@@ -65,12 +65,14 @@ static int take_list(struct request *request, const struct option_row *row, cons
 	return string_list_add(member(request, row), value, e);
 }
 
+enum { COUNT_MAX = 1 << 20 }; /* no process has more descriptors: fs.nr_open */
+
 static int take_count(struct request *request, const struct option_row *row, const char *value,
                       struct err *e)
 {
 	uint64_t number;
 
-	if (parse_u64(value, INT_MAX, &number, e) < 0)
+	if (parse_u64(value, COUNT_MAX, &number, e) < 0)
 		return err_in(e, "--%s", row->name);
 	*(int *)member(request, row) = (int)number;
 	return 0;
