@@ -344,6 +344,32 @@ int text_format(char *buffer, size_t size, struct err *e, const char *fmt, ...)
 	return length;
 }
 
+static unsigned days_of_year(uint64_t year)
+{
+	return 365 + (year % 4 == 0 && (year % 100 != 0 || year % 400 == 0));
+}
+
+static unsigned days_of_month(uint64_t year, unsigned month)
+{
+	static const unsigned char days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+
+	return month == 1 ? days_of_year(year) - 337 : days[month];
+}
+
+void text_time(char buffer[TEXT_TIME_SIZE], uint64_t seconds)
+{
+	enum { DAY = 86400, CENTURIES_DAYS = 146097 };
+	uint64_t days = seconds / DAY, year = 1970 + days / CENTURIES_DAYS * 400;
+	unsigned month = 0, of_day = (unsigned)(seconds % DAY);
+
+	for (days %= CENTURIES_DAYS; days >= days_of_year(year); year++)
+		days -= days_of_year(year);
+	for (; days >= days_of_month(year, month); month++)
+		days -= days_of_month(year, month);
+	snprintf(buffer, TEXT_TIME_SIZE, "%04" PRIu64 "-%02u-%02uT%02u:%02u:%02u", year, month + 1,
+	         (unsigned)days + 1, of_day / 3600, of_day / 60 % 60, of_day % 60);
+}
+
 /* ---- lists ---- */
 
 int string_list_add(struct string_list *list, const char *text, struct err *e)

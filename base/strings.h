@@ -42,6 +42,10 @@ const char *text_printable(const char *text, char *buffer, size_t size);
 PRINTF_LIKE(4, 5)
 int text_format(char *buffer, size_t size, struct err *e, const char *fmt, ...);
 
+/* "2026-11-30T07:06:54", UTC, of SECONDS since 1970. gmtime(3) would read the host's time zone for it. */
+enum { TEXT_TIME_SIZE = 32 };
+void text_time(char buffer[TEXT_TIME_SIZE], uint64_t seconds);
+
 /*
  * Gives *DATA, which is on the heap and has *ROOM bytes (NULL and 0 at first), room for WANTED: twice
  * as much as it had and SPARE, so that few calls copy. False: no memory, and all is as it was.

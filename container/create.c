@@ -158,14 +158,12 @@ static const char *owner_name(char *buffer, size_t size)
 
 static void now_as_text(char *text, size_t size)
 {
+	char seconds[TEXT_TIME_SIZE];
 	struct timespec now;
-	struct tm utc;
-	size_t length;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &utc);
-	length = strftime(text, size, "%Y-%m-%dT%H:%M:%S", &utc);
-	snprintf(text + length, size - length, ".%09ldZ", now.tv_nsec);
+	text_time(seconds, (uint64_t)now.tv_sec);
+	snprintf(text, size, "%s.%09ldZ", seconds, now.tv_nsec);
 }
 
 /* Twice: what is to be removed, before anything is done with it; and with the process, when it is. */

@@ -85,16 +85,15 @@ static void write_text(const char *level, const char *text, const char *now)
 
 static void tell(const char *level, const char *prefix, const char *text)
 {
-	char printable[TEXT_MAX], line[TEXT_MAX + 100], now[40];
-	time_t seconds = time(NULL);
-	struct tm utc;
+	char printable[TEXT_MAX], line[TEXT_MAX + 100], seconds[TEXT_TIME_SIZE], now[40];
 
 	text_printable(text, printable, sizeof printable);
 	snprintf(line, sizeof line, "agentdock-runtime: %s%s\n", prefix, printable);
 	write_line(STDERR_FILENO, line, strlen(line));
-	if (log_fd < 0 || !gmtime_r(&seconds, &utc) ||
-	    !strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", &utc))
+	if (log_fd < 0)
 		return;
+	text_time(seconds, (uint64_t)time(NULL));
+	snprintf(now, sizeof now, "%sZ", seconds);
 	if (log_format == LOG_JSON)
 		write_json(level, printable, now);
 	else

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -324,6 +325,25 @@ static void bytes_that_grow_keep_what_they_hold(void **state)
 	free(data);
 }
 
+/* As gmtime(3), which has the same calendar. */
+static void test_text_time(void **state)
+{
+	static const uint64_t fixed[] = {0,          951782399,  951782400,
+	                                 1709164800, 4107542399, 253402300799};
+	char buffer[TEXT_TIME_SIZE], want[TEXT_TIME_SIZE];
+
+	(void)state;
+	for (uint64_t i = 0; i < 40000; i++) {
+		time_t seconds = (time_t)(i < 6 ? fixed[i] : i * 86400 * 5 - i);
+		struct tm tm;
+
+		assert_non_null(gmtime_r(&seconds, &tm));
+		strftime(want, sizeof want, "%Y-%m-%dT%H:%M:%S", &tm);
+		text_time(buffer, (uint64_t)seconds);
+		assert_string_equal(buffer, want);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -337,6 +357,7 @@ int main(void)
 		cmocka_unit_test(test_printable),
 		cmocka_unit_test(test_printable_is_cut_between_characters),
 		cmocka_unit_test(test_text_format),
+		cmocka_unit_test(test_text_time),
 		cmocka_unit_test(test_list),
 		cmocka_unit_test(bytes_that_grow_keep_what_they_hold),
 	};
