@@ -123,6 +123,7 @@ $(BUILD)/agentdock-probes: $(PROBE_OBJ)
 
 # container/ is of the program, not of the library
 $(BUILD)/tests/test_group: $(call obj,$(filter-out %_rows.c,$(wildcard container/group*.c) container/systemd_bus.c))
+$(BUILD)/tests/test_systemd_bus: $(call obj,container/systemd_bus.c)
 $(BUILD)/tests/test_mount_options: $(call obj,container/mount_options.c)
 $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(LIB)
 	@mkdir -p $(@D)

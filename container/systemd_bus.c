@@ -42,6 +42,8 @@ void bus_body_release(struct bus_body *body)
 
 static void put(struct bus_body *body, const void *data, size_t size)
 {
+	if (size == 0)
+		return;
 	if (body->no_memory || !bytes_grow(&body->data, &body->room, body->length + size, 256)) {
 		body->no_memory = true;
 		return;
@@ -467,7 +469,10 @@ int bus_ask(struct bus *bus, const struct bus_call *call, char *answer, size_t s
 	if (!message.signature || (*message.signature != 's' && *message.signature != 'o'))
 		return broken(e);
 	text = take_string(&message.body);
-	return text ? text_format(answer, size, e, "%s", text) : broken(e);
+	if (!text)
+		return broken(e);
+	TRY(text_format(answer, size, e, "%s", text));
+	return 0;
 }
 
 /* JobRemoved has "uoss": its number, its object, the unit and the result. */

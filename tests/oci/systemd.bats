@@ -4,7 +4,10 @@
 # shellcheck disable=SC2154 # what common.bash sets
 load common
 
-setup_file() {
+eval "common_$(declare -f setup)"
+setup() {
+	# first: teardown needs its names
+	common_setup
 	[ -S /run/systemd/private ] || skip "systemd does not run here"
 	[ -e /sys/fs/cgroup/cgroup.controllers ] || skip "on v1 systemd takes the devices for its own"
 }
@@ -239,6 +242,28 @@ no_unit() {
 	run unshare -m --propagation private sh -c 'mount -t tmpfs none /run/systemd && exec "$@"' sh \
 		"$runtime" --root "$store" --systemd-cgroup create --bundle "$bundle" "$id"
 	refused "systemd does not run" --systemd-cgroup
+}
+
+@test "systemd: podman's container has its scope, its limits, and leaves nothing" {
+	type -P podman >/dev/null || skip "no podman"
+	podman_is() {
+		timeout 60 podman --root "$here/images" --runroot "$here/run" --tmpdir "$here/tmp" --storage-driver vfs \
+			--events-backend none --cgroup-manager systemd --runtime "$runtime" "$@" 3>&- 4>&-
+	}
+	# where it writes besides
+	mount -t tmpfs tmpfs /var/lib
+	mkdir -p "$rootfs"/{sys,run,etc,tmp}
+	run --separate-stderr podman_is run --detach --name "$id" --network none --memory 64m --cpus 0.5 --pids-limit 33 \
+		--rootfs "$rootfs" sleep 100
+	[ "$status" -eq 0 ] || show
+	scope=libpod-$output.scope dir=$tree/machine.slice/$scope
+	unit_is Slice=machine.slice MemoryMax=67108864 CPUQuotaPerSecUSec=500ms TasksMax=33
+	file_is cpu.max "50000 100000"
+	run podman_is exec "$id" cat /proc/self/cgroup
+	says "0::/"
+	podman_is rm --force --time 0 "$id"
+	no_unit "$scope"
+	umount /var/lib
 }
 
 # ---- a user's own manager ----
