@@ -85,7 +85,8 @@ struct inside {
 OUTSIDE(place_group);
 OUTSIDE(make_group);    /* by linux.cgroupsPath; of a container that runs: opens it */
 OUTSIDE(set_resources); /* linux.resources, device rules included; before anybody is in the group */
-INSIDE(join_group);     /* the v1 hierarchies; CLONE_INTO_CGROUP has done the v2 tree */
+OUTSIDE(move_into_group); /* the one that could not be cloned into it */
+INSIDE(join_group);       /* the v1 hierarchies; CLONE_INTO_CGROUP has done the v2 tree */
 
 /* ---- mounts.c, mount_*.c, root.c, devices.c, paths.c ---- */
 OUTSIDE(open_sources);   /* root.path, the sources of bind mounts, idmaps: all before the clone */

@@ -119,6 +119,11 @@ int set_resources(struct container *container, struct err *e)
 	return give_group(container, e);
 }
 
+int move_into_group(struct container *container, struct err *e)
+{
+	return group_move(&container->group, container->pid, e);
+}
+
 int join_group(struct inside *in, struct err *e)
 {
 	return group_join(&in->container->group, e);

@@ -346,8 +346,6 @@ OUTSIDE(clone_inside)
 	close_fd(&container->inside_channelfd);
 	close_fd(&container->gatefd);
 	close_fd(&container->consolefd);
-	if (container->joins_later)
-		TRY(group_move(&container->group, container->pid, e));
 	snprintf(pid, sizeof pid, "%d", container->pid);
 	container->procfd = file_open(container->hostprocfd, pid, O_PATH | O_DIRECTORY, 0, e);
 	return container->procfd < 0 ? container->procfd : 0;

@@ -80,6 +80,11 @@ static bool wants_time_namespace(const struct container *container)
 	return starts_new(container) && has_new_namespace(container->config, CLONE_NEWTIME);
 }
 
+static bool joins_later(const struct container *container)
+{
+	return container->joins_later;
+}
+
 static bool wants_cgroup_namespace(const struct container *container)
 {
 	return starts_new(container) && has_new_namespace(container->config, CLONE_NEWCGROUP);
@@ -131,6 +136,8 @@ static const struct container_step score[] = {
 	/* while our files in /proc are ours: see namespaces.c */
 	{ "time offsets",           NULL,                     own_time_namespace,         wants_time_namespace },
 	{ "oom score",              NULL,                     set_oom_score,              has_process  },
+	/* a cgroup namespace made before that would not be the group's */
+	{ "cgroup membership",      move_into_group,          meet_outside,               joins_later  },
 	{ "cgroup membership",      NULL,                     join_group,                 NULL         },
 	{ "user ids",               map_ids,                  become_root,                wants_user_namespace },
 	{ "namespaces",             NULL,                     new_namespaces,             starts_new   },
