@@ -27,11 +27,11 @@ enum { PROCESSES_MAX = 64 };
 
 static struct traced {
 	pid_t pid;
-	bool over;  /* its calls count no more */
 	bool fails; /* the call that it is in */
 } processes[PROCESSES_MAX];
 static int count;
 static long indexes[3]; /* of the calls of each WHO */
+static bool over;       /* a program is executed: calls of 2 count no more */
 
 static FILE *log_file;
 static int who;
@@ -112,7 +112,7 @@ static void enter(struct traced *process, const struct __ptrace_syscall_info *in
 {
 	int number = process == processes ? 1 : 2;
 
-	if (process->over)
+	if (number == 2 && over)
 		return;
 	indexes[number]++;
 	if (strcmp(fault, "none") == 0) {
@@ -153,7 +153,7 @@ static void stopped(struct traced *process, int status)
 		at_call(process);
 		signo = 0;
 	} else if (event) {
-		process->over |= event == PTRACE_EVENT_EXEC && process != processes;
+		over |= event == PTRACE_EVENT_EXEC && process != processes;
 		signo = 0;
 	}
 	ptrace(PTRACE_SYSCALL, process->pid, 0, signo);
