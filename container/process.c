@@ -195,7 +195,9 @@ INSIDE(set_scheduler)
 	switch (e->code) {
 	case EPERM:
 		return err_hint(e, "this needs CAP_SYS_NICE outside of user namespaces and, for "
-		                   "real-time policies on cgroup v1, a cpu.rt_runtime_us");
+		                   "real-time policies, time of that kind for its cgroup: "
+		                   "cpu.rt_runtime_us on v1; none on v2 if the kernel was built "
+		                   "with CONFIG_RT_GROUP_SCHED");
 	case EINVAL:
 		return err_hint(e, "priority is from 1 to 99 for SCHED_FIFO and SCHED_RR and 0 for "
 		                   "others; SCHED_DEADLINE needs runtime <= deadline <= period");

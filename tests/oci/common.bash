@@ -311,14 +311,14 @@ up_until_told() {
 # The next line that the container writes to /ready.
 heard() {
 	local line
-	read -r -t 10 line <>"$rootfs/ready" || return
+	read -r -t "${OCI_TIMEOUT:-10}" line <>"$rootfs/ready" || return
 	echo "$line"
 }
 
 # tell [STATUS]: lets it go
 tell() {
 	# shellcheck disable=SC2016 # the inner shell expands it
-	timeout 10 sh -c 'echo "$1" >"$2"' sh "${1-}" "$rootfs/wait"
+	timeout "${OCI_TIMEOUT:-10}" sh -c 'echo "$1" >"$2"' sh "${1-}" "$rootfs/wait"
 }
 
 # on_a_terminal: creates and starts the container with a terminal; $output is what it wrote there, without returns
@@ -354,9 +354,9 @@ oci_status_is() {
 	[ "$(oci_state .status)" = "$1" ]
 }
 
-# until_true COMMAND...: for what has no event to wait on; at most five seconds
+# until_true COMMAND...: for what has no event to wait on; at most five seconds, or $OCI_TIMEOUT
 until_true() {
-	local end=$((SECONDS + 5))
+	local end=$((SECONDS + ${OCI_TIMEOUT:-5}))
 	until "$@"; do
 		[ $SECONDS -lt $end ] || return 1
 		read -r -t 0.01 <>"$here/never" || true
