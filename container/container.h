@@ -74,6 +74,7 @@ struct inside {
 	int rootfd;     /* the new root, once it is attached; O_PATH */
 	unsigned joins; /* CLONE_NEW* of namespaces that are left for join_namespaces */
 	int fault;      /* enum channel_fault: whose the failing row is */
+	pid_t host_pid; /* ours, as our runtime sees it; once note_pid has asked */
 	char *program;  /* the file to execute, absolute, as seen from the new root */
 	char **envp;
 };
@@ -116,6 +117,7 @@ OUTSIDE(refuse_paused);
 /* ---- hooks.c ---- */
 OUTSIDE(run_create_runtime_hooks); /* prestart, then createRuntime */
 INSIDE(run_create_container_hooks);
+INSIDE(note_pid); /* in->host_pid */
 INSIDE(run_start_container_hooks);
 
 /* `start` fails where one of them does, as the spec has it since 1.2.1. */

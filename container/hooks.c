@@ -75,14 +75,13 @@ OUTSIDE(run_create_runtime_hooks)
 	return 0;
 }
 
-/* As the runtime sees it. */
-static int own_pid(const struct inside *in, pid_t *pid, struct err *e)
+INSIDE(note_pid)
 {
 	char link[16] = "";
 
 	if (readlinkat(in->hostprocfd, "self", link, sizeof link - 1) < 0)
 		return err_sys(e, "reading our process id in the host's /proc");
-	*pid = (pid_t)strtol(link, NULL, 10);
+	in->host_pid = (pid_t)strtol(link, NULL, 10);
 	return 0;
 }
 
@@ -91,13 +90,9 @@ static int run_inside(struct inside *in, const struct oci_hook_list *list, const
 {
 	const struct container *container = in->container;
 	scoped_mem char *text = NULL;
-	pid_t pid = 0;
 
-	if (!list->count)
-		return 0;
-	TRY(own_pid(in, &pid, e));
-	TRY(state_document(in->config, container->options->id, container->bundle, status, pid,
-	                   &text, e));
+	TRY(state_document(in->config, container->options->id, container->bundle, status,
+	                   in->host_pid, &text, e));
 	if (run_list(list, key, text, cwd, e) < 0) {
 		in->fault = FAULT_HOOK;
 		return -e->code;
@@ -107,6 +102,9 @@ static int run_inside(struct inside *in, const struct oci_hook_list *list, const
 
 INSIDE(run_create_container_hooks)
 {
+	if (!in->config->hooks.create_container.count)
+		return 0;
+	TRY(note_pid(in, e));
 	return run_inside(in, &in->config->hooks.create_container, "createContainer", OCI_CREATING,
 	                  in->container->bundle, e);
 }

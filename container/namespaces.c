@@ -11,9 +11,9 @@
  *    beneath its root, and its own group is not.
  *  - What is new, and need not be cloned into, is made inside, by the root of the new user namespace, whom
  *    the kernel makes the owner of an IPC namespace's message queues, and while we go on.
- *  - In a new user namespace our files in /proc belong to us until we change user. From then on, and
- *    without one from the beginning, nobody who shares a namespace with us can read or trace us
- *    (PR_SET_DUMPABLE off), and they are root's.
+ *  - Nobody who shares a namespace with us can read or trace us (PR_SET_DUMPABLE off): our files in
+ *    /proc are root's, and we are root until we change user. Who makes a user namespace without that
+ *    is dumpable until then, for its files in /proc would not be its own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -151,8 +151,17 @@ int has_own_namespace(const struct container *container, int type, struct err *e
 	return !own;
 }
 
+/* From here on, and so is each child, also one that only lends its user namespace. */
+static int hide(struct err *e)
+{
+	if (geteuid() != 0 || !process_has_host_ids() || prctl(PR_SET_DUMPABLE, 0) == 0)
+		return 0;
+	return err_sys(e, "prctl(PR_SET_DUMPABLE)");
+}
+
 OUTSIDE(open_namespaces)
 {
+	TRY(hide(e));
 	const struct oci_namespaces *list = &container->config->linux_part->namespaces;
 
 	container->hostprocfd = file_open(AT_FDCWD, "/proc", O_PATH | O_DIRECTORY, 0, e);
@@ -334,7 +343,7 @@ OUTSIDE(clone_inside)
 	int r;
 
 	TRY(open_channel(container, e));
-	/* in a new user namespace not before "user ids", see above */
+	/* without privileges in a new user namespace not before "user ids", see above */
 	if (!(new_flags(container) & CLONE_NEWUSER) && prctl(PR_SET_DUMPABLE, 0))
 		return err_sys(e, "prctl(PR_SET_DUMPABLE)");
 	r = clone_with_forerunner(container, e);

@@ -28,14 +28,17 @@ int notify_listen(struct container *container, struct err *e)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	scoped_fd fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int directoryfd = container->entry->fd;
+	int directoryfd = container->entry->fd, r;
+	mode_t mask;
 
 	snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/notify/notify",
 	         directoryfd);
 	unlinkat(directoryfd, "notify/notify", 0);
 	/* for the program's user, whoever that is */
-	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) ||
-	    fchmodat(directoryfd, "notify/notify", 0666, 0))
+	mask = umask(0111);
+	r = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&address, sizeof address);
+	umask(mask);
+	if (r < 0)
 		return err_sys(e, "making the container's notify socket");
 	container->notifyfd = take_fd(&fd);
 	return 0;

@@ -27,7 +27,10 @@
 int mask_prepare(struct inside *in, struct err *e)
 {
 	scoped_fd fd = source_copy(in->container, "/dev/null", false, e);
-	struct mount_attr attributes = {.propagation = MS_PRIVATE};
+	/* the host's own: nothing of it may be changed by way of a cover */
+	struct mount_attr attributes = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
+	                                            MOUNT_ATTR_NOEXEC,
+	                                .propagation = MS_PRIVATE};
 	struct stat st;
 
 	TRY(fd);

@@ -69,6 +69,11 @@ static bool wants_notify(const struct container *container)
 	return starts_new(container) && container->options->notify_socket;
 }
 
+static bool wants_start_hooks(const struct container *container)
+{
+	return starts_new(container) && container->config->hooks.start_container.count > 0;
+}
+
 /* A new one or one that is joined. */
 static bool wants_user_namespace(const struct container *container)
 {
@@ -174,16 +179,18 @@ static const struct container_step score[] = {
 	{ "program",                NULL,                     find_program,               NULL         },
 	{ "environment",            NULL,                     make_environment,           NULL         },
 	{ "gate",                   NULL,                     pass_gate,                  comes_later  },
-	{ "startContainer hooks",   NULL,                     run_start_container_hooks,  starts_new   },
 	{ "labels",                 NULL,                     set_labels,                 NULL         },
 	{ "bounding set",           NULL,                     drop_bounding,              NULL         },
 	{ "seccomp, privileged",    NULL,                     install_filter_early,       NULL         },
 	{ "user",                   NULL,                     become_user,                NULL         },
 	{ "capabilities",           NULL,                     set_capabilities,           NULL         },
 	{ "no new privileges",      NULL,                     no_new_privs,               NULL         },
+	{ "pid",                    NULL,                     note_pid,                   wants_start_hooks },
 	{ "descriptors",            NULL,                     arrange_descriptors,        NULL         },
 	{ "ready",                  NULL,                     say_ready,                  NULL         },
 	{ "seccomp, unprivileged",  NULL,                     install_filter_late,        NULL         },
+	/* behind all walls: their programs are the image's */
+	{ "startContainer hooks",   NULL,                     run_start_container_hooks,  wants_start_hooks },
 	{ "exec",                   NULL,                     execute,                    NULL         },
 	{ NULL,                     NULL,                     NULL,                       NULL         },
 };

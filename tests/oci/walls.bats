@@ -3,6 +3,7 @@
 # What was once asked for and not had: a cover over the root that hides nothing, a number that becomes another, a file that
 # is not read, a directory of the host that could be written to. Each is refused by name, or done.
 load common
+load linux
 
 @test "the root cannot be masked, by whatever path it is named" {
 	for path in / /.. /tmp/.. //; do
@@ -78,4 +79,69 @@ load common
 	run oci run --preserve-fds 2147483647 --bundle "$bundle" "$id"
 	[ "$status" -eq 125 ]
 	refused 'preserve-fds'
+}
+
+# ---- what an attacker from inside found ----
+
+@test "a startContainer hook, whose program is the image's, is behind every wall of the process" {
+	use_podman_config
+	hook startContainer 'grep -E "^(Uid|CapEff|CapBnd|NoNewPrivs|Seccomp):" /proc/self/status >/mark'
+	edit '.process.user.uid = 1000 | .process.user.additionalGids = [] | .process.noNewPrivileges = true | .process.capabilities = {}
+		| .linux.seccomp = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["kcmp"], "action": "SCMP_ACT_ERRNO"}]}'
+	touch "$rootfs/mark"
+	chmod 0666 "$rootfs/mark"
+	script_runs true
+	grep -qP '^Uid:\t1000\t1000\t1000\t1000$' "$rootfs/mark"
+	grep -qP '^CapEff:\t0+$' "$rootfs/mark"
+	grep -qP '^CapBnd:\t0+$' "$rootfs/mark"
+	grep -qP '^NoNewPrivs:\t1$' "$rootfs/mark"
+	grep -qP '^Seccomp:\t2$' "$rootfs/mark"
+}
+
+@test "what covers a masked file cannot change the host's null device" {
+	mkdir "$here/dev"
+	mknod "$here/dev/null" c 1 3
+	chmod 0666 "$here/dev/null"
+	ln -s /proc/self/fd "$here/dev/fd"
+	# shellcheck disable=SC2016 # the inner shell's
+	on_another_host 'mount --bind "$here/dev" /dev && exec "$@" </dev/zero'
+	mknod "$here/dev/zero" c 1 5
+	use_podman_config
+	edit '.linux.maskedPaths = ["/proc/version"]'
+	script_runs 'test -c /proc/version && ! chmod 0600 /proc/version && ! chown 7:7 /proc/version && echo held'
+	[ "${lines[-1]}" = held ] || show
+	[ "$(stat -c '%u:%g %a' "$here/dev/null")" = '0:0 666' ]
+}
+
+# A container that shares the host's pids, root without a capability: does it get hold of a process that enters a new user
+# namespace, which the host's root owns? By its namespaces it would be its root.
+@test "who builds a container in a user namespace lets no other process of root's near" {
+	use_user_namespace
+	cat >"$here/attack.py" <<-'END'
+		import os, sys
+		own, seen, stop = os.readlink("/proc/self/ns/user"), set(), sys.argv[1]
+		print("looking", flush=True)
+		tries = 0
+		while not os.path.exists(stop):
+		    for pid in [name for name in os.listdir("/proc") if name.isdigit() and name not in seen]:
+		        try:
+		            if open(f"/proc/{pid}/comm").read().strip() != "agentdock-runti":
+		                continue
+		            tries += 1
+		            if os.readlink(f"/proc/{pid}/ns/user") != own:
+		                print("got", pid)
+		                sys.exit()
+		        except OSError:
+		            pass
+		print("looked" if tries else "saw nobody")
+	END
+	setpriv --bounding-set=-all --inh-caps=-all --ambient-caps=-all python3 "$here/attack.py" "$here/stop" >"$here/attack.out" &
+	until_true grep -qs looking "$here/attack.out"
+	for ((round = 0; round < 20; round++)); do
+		oci_create && oci_delete --force || break
+	done
+	touch "$here/stop"
+	wait
+	[ "$(tail -n 1 "$here/attack.out")" = looked ] || cat "$here/attack.out"
+	[ "$(tail -n 1 "$here/attack.out")" = looked ]
 }
