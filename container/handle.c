@@ -203,6 +203,9 @@ static int end_group(struct handle *handle, struct err *e)
 {
 	if (handle_group(handle, e) < 0)
 		return e->code == ENOENT || e->code == ESRCH ? 0 : -e->code;
+	/* a user who may make none: all end with the first, whose pid namespace it is */
+	if (handle->group.count == 0)
+		return 0;
 	/* to remove one with processes in it is tried for long, because they may be on their way out */
 	if (handle->pidfd < 0 && group_wait_empty(&handle->group, 0, e) == 0)
 		return group_remove(&handle->group, e);

@@ -207,6 +207,7 @@ no_unit() {
 @test "systemd: out of memory, and the scope that failed is gone" {
 	use_scope
 	edit '.linux.resources = {"memory": {"limit": 8388608, "swap": 8388608}}'
+	# shellcheck disable=SC2016 # the container's
 	script 'a=x; while :; do a=$a$a; done'
 	run timeout 20 "$runtime" --root "$store" --systemd-cgroup run --bundle "$bundle" "$id"
 	[ "$status" -eq 137 ] || show
