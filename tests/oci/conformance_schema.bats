@@ -75,6 +75,8 @@ of_another_platform() {
 		| .linux.sysctl = {"net.ipv4.ip_forward": "1"}
 		| del(.linux.devices[] | select(.type == "b"))
 		| .linux.seccomp.syscalls = [{"names": ["acct"], "action": "SCMP_ACT_ERRNO"}]' --arg group "$group"
+	# the devices of a user namespace are the host's own
+	[ -e /dev/fuse ] || edit 'del(.linux.devices[] | select(.path == "/dev/fuse"))'
 	[ -e /proc/self/ns/time ] || edit 'del(.linux.timeOffsets, (.linux.namespaces[] | select(.type == "time")))'
 	chown -R 1000:1000 "$rootfs"
 	run --separate-stderr oci_run
