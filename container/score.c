@@ -2,7 +2,8 @@
 /*
  * The score of a container and its two players: what runtime/score.c is for a sandbox of ours. Both
  * sides walk the same table. Where a row has both halves, the inside waits for the outside's GO, and
- * where they meet, the outside for the inside before its own half; else neither waits. `exec` plays the rows that are marked so, `create` ends at the gate, `run` has none.
+ * where they meet, the outside for the inside before its own half; else neither waits. `exec` plays the
+ * rows that are marked so, `create` ends at the gate, `run` has none.
  *
  * There are two tables and two players because little of them is common: a sandbox is watched by who
  * built it until its end, a container is left alone at its gate and meets another runtime there.

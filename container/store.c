@@ -14,6 +14,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +32,7 @@
 #include "oci/texts.h"
 
 enum {
-	ID_MAX = 1024,
+	ID_MAX = NAME_MAX,
 	STATE_MAX = 1 << 20,   /* bytes of state.json */
 	CONFIG_MAX = 16 << 20, /* bytes of config.json */
 	TRIES_MAX = 100,       /* of create, against as many deletes */

@@ -49,7 +49,7 @@ struct store_entry {
 /* $XDG_RUNTIME_DIR/agentdock-runtime for users but root, else /run/agentdock-runtime. */
 const char *store_default_root(void);
 
-/* An id is one file name of [A-Za-z0-9_+.-], at most 1024 bytes long, not "." or "..". */
+/* An id is one file name of [A-Za-z0-9_+.-], at most 255 bytes long (NAME_MAX), not "." or "..". */
 int store_check_id(const char *id, struct err *e);
 
 /* Makes ROOT where it lacks, and ROOT/ID, locked. EEXIST: there is such a container. */

@@ -58,7 +58,7 @@ static int refused(const struct rlimit_spec *want, const char *name, const struc
 	if (want->hard > old->rlim_max)
 		return err_hint(e,
 		                "the hard limit here is %s, and only CAP_SYS_RESOURCE may raise "
-		                "it: ask for no more, or raise it for agentdock",
+		                "it: ask for no more, or raise it for who starts us",
 		                limit_text(old->rlim_max, held));
 	if (want->resource == RLIMIT_NOFILE)
 		return err_hint(e, "ask for no more than the sysctl fs.nr_open");
