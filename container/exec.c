@@ -86,7 +86,7 @@ int container_exec(const struct lifecycle_options *options, const struct oci_pro
 	int r;
 
 	*status = status_of_fault(0);
-	TRY(store_open(options->root, options->id, false, &entry, e));
+	TRY(store_open(options->root, options->id, STORE_UNLOCKED, &entry, e));
 	container_init(&container, options, &entry);
 	container.joins = true;
 	container.process = process;

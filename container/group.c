@@ -27,6 +27,8 @@ void group_init(struct group *group)
 	group->made = false;
 	group->manager = GROUP_CGROUPFS;
 	group->unit = NULL;
+	group->mark[0] = '\0';
+	group->whose = GROUP_OURS;
 	group->placeholder = 0;
 }
 
@@ -68,7 +70,7 @@ const struct group_hierarchy *group_of(const struct group *group, const char *co
 	return of ? of : group_v2(group);
 }
 
-struct members group_members(const struct group *group)
+const struct group_hierarchy *group_deciding(const struct group *group)
 {
 	const struct group_hierarchy *of = group_v2(group);
 
@@ -76,6 +78,13 @@ struct members group_members(const struct group *group)
 		of = group_v1(group, "freezer");
 	if (!of && group->count)
 		of = &group->hierarchies[0];
+	return of;
+}
+
+struct members group_members(const struct group *group)
+{
+	const struct group_hierarchy *of = group_deciding(group);
+
 	if (!of)
 		return (struct members){.fd = -1, .controllers = "", .path = ""};
 	return (struct members){.fd = of->fd, .controllers = of->controllers, .path = of->path};
@@ -114,7 +123,7 @@ int group_place(struct group *group, enum group_manager manager, const char *pat
                 struct err *e)
 {
 	group->manager = manager;
-	if (place(group, path, id, e) < 0) {
+	if (group_mark_choose(group, e) < 0 || place(group, path, id, e) < 0) {
 		group_release(group);
 		return -e->code;
 	}
@@ -145,7 +154,7 @@ int group_make(struct group *group, const struct oci_resources *resources, struc
 
 static const char *const manager_names[] = {"cgroupfs", "systemd"};
 
-/* "MANAGER TAB UNIT", then a line for each hierarchy: "CONTROLLERS TAB MOUNT TAB PATH". */
+/* "MANAGER TAB UNIT TAB MARK", then a line for each hierarchy: "CONTROLLERS TAB MOUNT TAB PATH". */
 int group_save(const struct group *group, char **text, struct err *e)
 {
 	scoped_mem char *saved = NULL;
@@ -154,7 +163,8 @@ int group_save(const struct group *group, char **text, struct err *e)
 
 	if (!out)
 		return err_sys(e, "cgroup: keeping where it is");
-	fprintf(out, "%s\t%s\n", manager_names[group->manager], group->unit ? group->unit : "");
+	fprintf(out, "%s\t%s\t%s\n", manager_names[group->manager], group->unit ? group->unit : "",
+	        group->mark);
 	for (int i = 0; i < group->count; i++) {
 		const struct group_hierarchy *of = &group->hierarchies[i];
 
@@ -187,43 +197,92 @@ static int open_directory(struct group_hierarchy *of, struct err *e)
 	               of->place);
 }
 
-static int open_saved(struct group *group, char *text, struct err *e)
+static int parse_lines(struct group *group, char *text, struct err *e)
 {
-	char *line = strsep(&text, "\n"), *manager = strsep(&line, "\t");
+	char *line = strsep(&text, "\n"), *manager = strsep(&line, "\t"),
+	     *unit = strsep(&line, "\t");
 
 	group->manager = strcmp(manager, "systemd") == 0 ? GROUP_SYSTEMD : GROUP_CGROUPFS;
-	if (line && *line && !(group->unit = strdup(line)))
+	if (unit && *unit && !(group->unit = strdup(unit)))
 		return err_set(e, ENOMEM, "cgroup: no memory");
+	if (line)
+		snprintf(group->mark, sizeof group->mark, "%s", line);
 	while ((line = strsep(&text, "\n")) && *line) {
 		char *controllers = strsep(&line, "\t"), *mount = strsep(&line, "\t");
-		struct group_hierarchy *of;
 
 		if (!mount || !line)
 			return err_set(e, EPROTO,
 			               "what is kept of the cgroup is not as we keep it");
-		of = group_add(group, controllers, mount, line);
-		if (!of)
+		if (!group_add(group, controllers, mount, line))
 			return err_set(e, ENOMEM, "cgroup %s: no memory", line);
-		TRY(open_directory(of, e));
-		if (!*of->controllers)
-			group->v2fd = of->fd;
 	}
+	return 0;
+}
+
+/* With no directory open. */
+static int parse_saved(struct group *group, const char *saved, struct err *e)
+{
+	scoped_mem char *text = strdup(saved);
+
+	group_init(group);
+	return text ? parse_lines(group, text, e) : err_set(e, ENOMEM, "cgroup: no memory");
+}
+
+/* The deciding one. */
+static int open_first(struct group *group, struct err *e)
+{
+	const struct group_hierarchy *first = group_deciding(group);
+	struct group_hierarchy *of;
+
+	if (!first)
+		return 0;
+	of = &group->hierarchies[first - group->hierarchies];
+	TRY(open_directory(of, e));
+	if (of->fd >= 0)
+		group->whose = group_mark_compare(group, of->fd);
+	if (group->whose == GROUP_OTHERS)
+		close_fd(&of->fd);
+	return 0;
+}
+
+static int open_all(struct group *group, const char *saved, struct err *e)
+{
+	const struct group_hierarchy *first;
+
+	TRY(parse_saved(group, saved, e));
+	TRY(open_first(group, e));
+	if (group->whose == GROUP_OTHERS)
+		return 0;
+	first = group_deciding(group);
+	for (int i = 0; i < group->count; i++)
+		if (&group->hierarchies[i] != first)
+			TRY(open_directory(&group->hierarchies[i], e));
+	if (group_v2(group))
+		group->v2fd = group_v2(group)->fd;
+	group->made = true;
 	return 0;
 }
 
 int group_open(struct group *group, const char *saved, struct err *e)
 {
-	scoped_mem char *text = strdup(saved);
-
-	group_init(group);
-	if (!text)
-		return err_set(e, ENOMEM, "cgroup: no memory");
-	if (open_saved(group, text, e) == 0) {
-		group->made = true;
+	if (open_all(group, saved, e) == 0)
 		return 0;
-	}
 	group_release(group);
 	return -e->code;
+}
+
+int group_saved_is_frozen(const char *saved, bool *frozen, struct err *e)
+{
+	struct group group;
+	int r = parse_saved(&group, saved, e);
+
+	*frozen = false;
+	if (r == 0)
+		r = open_first(&group, e);
+	if (r == 0)
+		r = group_is_frozen(&group, frozen, e);
+	group_release(&group);
+	return r;
 }
 
 int group_descend(struct group *group, const char *below, struct err *e)
@@ -350,10 +409,10 @@ static int remove_one(const struct group_hierarchy *of, struct err *e)
 	return hierarchy_remove(mount, of->path, e);
 }
 
-/* The v2 group last: what a crash leaves is found by it. */
+/* The deciding one last: what a crash leaves is found by it, and nobody takes it meanwhile. */
 int group_remove(struct group *group, struct err *e)
 {
-	const struct group_hierarchy *v2 = group_v2(group);
+	const struct group_hierarchy *last = group_deciding(group);
 
 	if (!group->made) {
 		group_release(group);
@@ -363,10 +422,10 @@ int group_remove(struct group *group, struct err *e)
 	if (group->unit)
 		TRY(group_systemd_stop(group, e));
 	for (int i = 0; i < group->count; i++)
-		if (&group->hierarchies[i] != v2)
+		if (&group->hierarchies[i] != last)
 			TRY(remove_one(&group->hierarchies[i], e));
-	if (v2)
-		TRY(remove_one(v2, e));
+	if (last)
+		TRY(remove_one(last, e));
 	group_release(group);
 	return 0;
 }

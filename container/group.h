@@ -22,7 +22,15 @@
 
 enum group_manager { GROUP_CGROUPFS, GROUP_SYSTEMD };
 
-enum { GROUP_HIERARCHIES_MAX = 16 };
+enum { GROUP_HIERARCHIES_MAX = 16, GROUP_MARK_SIZE = 33 };
+
+/* By the mark of an opened group. */
+enum group_whose {
+	GROUP_OURS,     /* or gone */
+	GROUP_UNMARKED, /* made by somebody else since; or a create was killed before it marked it */
+	GROUP_OTHERS,
+	GROUP_UNSURE, /* the file system takes no marks, or the record is older than they are */
+};
 
 struct group {
 	int v2fd; /* the directory in the v2 tree, for CLONE_INTO_CGROUP; -1: there is no v2 tree */
@@ -34,9 +42,11 @@ struct group {
 		const char *path;     /* the end of PLACE: below the mount, no leading "/" */
 	} hierarchies[GROUP_HIERARCHIES_MAX];
 	int count; /* 0: a user without privilege or delegation has none, and no limits */
-	bool made; /* or opened; else only placed, and there is nothing to remove */
+	bool made; /* or opened and not another's; else there is nothing to remove */
 	enum group_manager manager;
 	char *unit; /* of GROUP_SYSTEMD: the scope */
+	char mark[GROUP_MARK_SIZE];
+	enum group_whose whose;
 	/* A scope has to have a process: one of ours is in it till group_release, by when the
 	 * container's own is. 0: none. */
 	pid_t placeholder;
@@ -54,13 +64,17 @@ int group_place(struct group *group, enum group_manager manager, const char *pat
                 struct err *e);
 
 /*
- * Makes a group that is placed. One that is there and has processes or is frozen is EBUSY. On failure
+ * Makes a group that is placed, and marks it. One that is there and has processes, or is frozen, or has
+ * another's mark, or is below or above one that has, is EBUSY. On failure
  * nothing of it is left, and GROUP is empty. RESOURCES (or NULL) are what group_set is going to set: a
  * scope of systemd begins with what systemd knows of them.
  */
 int group_make(struct group *group, const struct oci_resources *resources, struct err *e);
 
-/* What group_open takes, for the store. The caller frees. */
+/*
+ * What group_open takes, for the store. The caller frees. One that was opened is not to be touched
+ * before GROUP->whose is looked at; of another's, no descriptor is left, as of one that is gone.
+ */
 int group_save(const struct group *group, char **text, struct err *e);
 int group_open(struct group *group, const char *saved, struct err *e);
 
@@ -95,6 +109,8 @@ int group_give(const struct group *group, uid_t uid, struct err *e);
 
 int group_freeze(const struct group *group, bool frozen, struct err *e); /* waits until it is */
 int group_is_frozen(const struct group *group, bool *frozen, struct err *e);
+/* The same of group_save's text, for less. One that is another's is not. */
+int group_saved_is_frozen(const char *saved, bool *frozen, struct err *e);
 int group_signal(const struct group *group, int signo, struct err *e);
 int group_kill(const struct group *group,
                struct err *e); /* all, and those that are forked meanwhile */

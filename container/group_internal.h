@@ -55,8 +55,25 @@ const struct group_hierarchy *group_v1(const struct group *group, const char *co
 const struct group_hierarchy *group_v2(const struct group *group);
 /* The one of CONTROLLER: of v1, else of v2, else NULL. */
 const struct group_hierarchy *group_of(const struct group *group, const char *controller);
+/* The one that has the mark, and all processes; or NULL. It is made first and removed last. */
+const struct group_hierarchy *group_deciding(const struct group *group);
 /* Its processes: those of the v2 tree, of the freezer, or of the first hierarchy. */
 struct members group_members(const struct group *group);
+
+/* ---- group_mark.c ---- */
+
+/* GROUP->mark, anew. */
+int group_mark_choose(struct group *group, struct err *e);
+
+/* FD is of the deciding directory, PLACE its path. EBUSY: it has another's. */
+int group_mark_set(const struct group *group, int fd, const char *place, struct err *e);
+void group_mark_remove(int fd);
+enum group_whose group_mark_compare(const struct group *group, int fd);
+
+/* EBUSY: one above, or below, has a mark of another's. To be asked with the own mark set: of two who are
+ * below each other at least one sees it. */
+int group_mark_check_above(const struct group_hierarchy *of, struct err *e);
+int group_mark_check_below(struct group *group, int fd, const char *place, struct err *e);
 
 /* ---- group_systemd.c ---- */
 

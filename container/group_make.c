@@ -218,7 +218,7 @@ static int check_thawed(const struct group_hierarchy *of, struct err *e)
 	               of->place, v1 ? "THAWED to its freezer.state" : "0 to its cgroup.freeze");
 }
 
-static int make_one(struct group_hierarchy *of, bool shared, bool *made, struct err *e)
+static int make_and_open(struct group_hierarchy *of, bool *made, struct err *e)
 {
 	int r = make_directory(of);
 
@@ -228,23 +228,50 @@ static int make_one(struct group_hierarchy *of, bool shared, bool *made, struct 
 	of->fd = open(of->place, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (of->fd < 0)
 		return err_sys(e, "cgroup %s: opening it", of->place);
-	if (!*made && !shared)
+	return 0;
+}
+
+/* Whether it can be taken, by now that it is marked. */
+static int make_usable(const struct group_hierarchy *of, bool shared, bool made, struct err *e)
+{
+	if (!made && !shared)
 		TRY(check_empty(of, e));
 	TRY(check_thawed(of, e));
 	if (*of->controllers && has_option(of->controllers, "cpuset"))
-		TRY(cpuset_inherit(of, *made, e));
+		TRY(cpuset_inherit(of, made, e));
 	return 0;
+}
+
+/* The deciding directory is ours from here on; or another's, even if it was us who made it. */
+static int claim(struct group *group, struct group_hierarchy *of, bool *made, bool *marked,
+                 struct err *e)
+{
+	TRY(make_and_open(of, made, e));
+	if (group_mark_set(group, of->fd, of->place, e) < 0) {
+		*made &= e->code != EBUSY;
+		return -e->code;
+	}
+	*marked = true;
+	TRY(group_mark_check_above(of, e));
+	return *made ? 0 : group_mark_check_below(group, of->fd, of->place, e);
 }
 
 int group_make_directories(struct group *group, bool shared, struct err *e)
 {
-	bool made[GROUP_HIERARCHIES_MAX] = {0};
-	int r = 0;
+	bool made[GROUP_HIERARCHIES_MAX] = {0}, marked = false;
+	int first = (int)(group_deciding(group) - group->hierarchies);
+	int r = claim(group, &group->hierarchies[first], &made[first], &marked, e);
 
-	for (int i = 0; r == 0 && i < group->count; i++)
-		r = make_one(&group->hierarchies[i], shared, &made[i], e);
+	for (int i = 0; r == 0 && i < group->count; i++) {
+		if (i != first)
+			r = make_and_open(&group->hierarchies[i], &made[i], e);
+		if (r == 0)
+			r = make_usable(&group->hierarchies[i], shared, made[i], e);
+	}
 	if (r == 0)
 		r = group_prepare_join(group, e);
+	if (r < 0 && marked && !made[first])
+		group_mark_remove(group->hierarchies[first].fd);
 	for (int i = 0; r < 0 && i < group->count; i++)
 		if (made[i])
 			rmdir(group->hierarchies[i].place);

@@ -28,6 +28,10 @@ static int open_group(struct container *container, struct err *e)
 	const char *below = container->options->cgroup;
 
 	TRY(group_open(&container->group, container->entry->record.group, e));
+	if (container->group.whose == GROUP_OTHERS || container->group.whose == GROUP_UNMARKED)
+		return err_set(e, EPERM,
+		               "the group of container %s is another's by now: it has not its mark",
+		               container->entry->id);
 	if (below && group_descend(&container->group, below, e) < 0) {
 		group_release(&container->group);
 		return -e->code;

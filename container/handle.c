@@ -4,8 +4,10 @@
  * nothing between two calls.
  *
  *  - The first process is signalled by pidfd, and needs no lock: kill works whoever holds it.
- *  - A group is found by its path, which after a delete may be another container's: it is used under
- *    the lock only.
+ *  - A group is found by its path, which may be another container's by now: it is used when it has the
+ *    container's mark only. Where no mark can be had, under the lock only, and not at all when the first
+ *    process is gone and all others with it.
+ *  - `delete --force` waits for nobody without end: who makes the container, or waits for it, is ended.
  *  - Where the container has no pid namespace of its own, its processes outlive the first one; the
  *    group knows them all.
  */
@@ -46,12 +48,12 @@ struct handle {
 	int pidfd;  /* -1: stopped */
 };
 
-static int handle_look(const struct lifecycle_options *options, bool lock, struct handle *handle,
-                       struct err *e)
+static int handle_look(const struct lifecycle_options *options, int patience_ms,
+                       struct handle *handle, struct err *e)
 {
 	*handle = (struct handle){.pidfd = -1};
 	group_init(&handle->group);
-	TRY(store_open(options->root, options->id, lock, &handle->entry, e));
+	TRY(store_open(options->root, options->id, patience_ms, &handle->entry, e));
 	if (store_status(&handle->entry, &handle->status, &handle->pidfd, e) < 0) {
 		store_release(&handle->entry);
 		return -e->code;
@@ -66,19 +68,52 @@ static void handle_release(struct handle *handle)
 	store_release(&handle->entry);
 }
 
+/* Has it a pid namespace of its own, and so no process that outlives the first? */
+static bool ends_with_first(struct handle *handle)
+{
+	struct err unread;
+
+	return store_config(&handle->entry, &unread) == 0 &&
+	       has_new_namespace(&handle->entry.config, CLONE_NEWPID);
+}
+
+static bool is_ours(struct handle *handle)
+{
+	enum group_whose whose = handle->group.whose;
+
+	return whose == GROUP_OURS ||
+	       (whose == GROUP_UNSURE && (handle->pidfd >= 0 || !ends_with_first(handle)));
+}
+
 /*
  * A record without a process says where a group was to be, not that it was made: who is in there may be
  * others', and is left alone.
  */
 static int handle_group(struct handle *handle, struct err *e)
 {
-	if (!handle->entry.record.group || handle->entry.record.pid <= 0)
-		return not_running(handle->entry.id, e);
-	return group_open(&handle->group, handle->entry.record.group, e);
+	const struct store_entry *entry = &handle->entry;
+
+	if (!entry->record.group || entry->record.pid <= 0)
+		return not_running(entry->id, e);
+	TRY(group_open(&handle->group, entry->record.group, e));
+	if (is_ours(handle))
+		return 0;
+	return err_set(
+		e, EOWNERDEAD,
+		"container %s: its group is gone, and the one that is there now is another's",
+		entry->id);
+}
+
+/* What has the mark is the container's, whatever is done meanwhile; else nobody may change it. */
+static int lock_unmarked(struct handle *handle, struct err *e)
+{
+	if (handle->group.whose == GROUP_OURS || handle->entry.locked)
+		return 0;
+	return store_lock(&handle->entry, STORE_BOUNDED, e);
 }
 
 /* Does ACT with a container and its group. */
-static int with_group(const struct lifecycle_options *options,
+static int with_group(const struct lifecycle_options *options, int patience_ms,
                       int (*act)(struct handle *handle, const void *wanted, void *found,
                                  struct err *e),
                       const void *wanted, void *found, struct err *e)
@@ -86,8 +121,10 @@ static int with_group(const struct lifecycle_options *options,
 	struct handle handle;
 	int r;
 
-	TRY(handle_look(options, true, &handle, e));
+	TRY(handle_look(options, patience_ms, &handle, e));
 	r = handle_group(&handle, e);
+	if (r >= 0)
+		r = lock_unmarked(&handle, e);
 	if (r >= 0)
 		r = act(&handle, wanted, found, e);
 	handle_release(&handle);
@@ -101,8 +138,8 @@ static int signal_group(struct handle *handle, int signo, struct err *e)
 	scoped_mem pid_t *pids = NULL;
 	size_t count;
 
-	TRY(store_lock(&handle->entry, e));
 	TRY(handle_group(handle, e));
+	TRY(lock_unmarked(handle, e));
 	if (group_processes(&handle->group, &pids, &count, e) < 0 || count == 0)
 		return not_running(handle->entry.id, e);
 	if (signo == SIGKILL)
@@ -119,7 +156,7 @@ static int thaw(struct handle *handle, struct err *e)
 	TRY(group_is_frozen(&handle->group, &frozen, e));
 	if (!frozen)
 		return 0;
-	TRY(store_lock(&handle->entry, e));
+	TRY(lock_unmarked(handle, e));
 	return group_freeze(&handle->group, false, e);
 }
 
@@ -129,6 +166,9 @@ static int kill_first(struct handle *handle, int signo, struct err *e)
 
 	if (handle->pidfd < 0)
 		return not_running(handle->entry.id, e);
+	/* which might take it for a lack of memory, and make it again */
+	if (signo == SIGKILL && handle->status == OCI_CREATED)
+		store_end_creator(&handle->entry);
 	if (pidfd_send_signal(handle->pidfd, signo, NULL, 0) < 0)
 		return errno == ESRCH ? not_running(handle->entry.id, e)
 		                      : err_sys(e, "signalling container %s", handle->entry.id);
@@ -152,8 +192,13 @@ int container_kill(const struct lifecycle_options *options, int signo, bool all,
 	struct handle handle;
 	int r;
 
-	TRY(handle_look(options, false, &handle, e));
-	if (all)
+	TRY(handle_look(options, STORE_UNLOCKED, &handle, e));
+	if (handle.status == OCI_CREATING)
+		r = err_set(e, ESRCH,
+		            "container not running: %s is being created; wait for that, or end it "
+		            "by delete --force",
+		            options->id);
+	else if (all)
 		r = signal_group(&handle, signo, e);
 	else
 		r = kill_first(&handle, signo, e);
@@ -192,8 +237,11 @@ static void remove_leftover_group(struct handle *handle)
 
 	if (!saved || group_open(&handle->group, saved, &e) < 0)
 		return;
-	if (group_wait_empty(&handle->group, LEFTOVER_MS, &e) < 0 ||
-	    group_remove(&handle->group, &e) < 0)
+	if (handle->group.whose == GROUP_OTHERS)
+		container_warn("container %s: its group is another's and left alone",
+		               handle->entry.id);
+	else if (group_wait_empty(&handle->group, LEFTOVER_MS, &e) < 0 ||
+	         group_remove(&handle->group, &e) < 0)
 		container_warn("container %s: its group is not removed: %s", handle->entry.id,
 		               e.text);
 }
@@ -201,8 +249,12 @@ static void remove_leftover_group(struct handle *handle)
 /* Ends whoever is in there, and removes it. One that is gone is as good. */
 static int end_group(struct handle *handle, struct err *e)
 {
-	if (handle_group(handle, e) < 0)
-		return e->code == ENOENT || e->code == ESRCH ? 0 : -e->code;
+	if (handle_group(handle, e) < 0) {
+		if (e->code == EOWNERDEAD)
+			container_warn("%s: it is left alone", e->text);
+		return e->code == ENOENT || e->code == ESRCH || e->code == EOWNERDEAD ? 0
+		                                                                      : -e->code;
+	}
 	/* a user who may make none: all end with the first, whose pid namespace it is */
 	if (handle->group.count == 0)
 		return 0;
@@ -257,11 +309,47 @@ static int delete_handled(const struct lifecycle_options *options, struct handle
 	return 0;
 }
 
+/* Its creator first, which would make it again; then who is waited for by who holds the lock. */
+static int end_and_look(const struct lifecycle_options *options, struct handle *handle,
+                        struct err *e)
+{
+	TRY(handle_look(options, STORE_UNLOCKED, handle, e));
+	store_end_creator(&handle->entry);
+	if (handle->pidfd >= 0)
+		pidfd_send_signal(handle->pidfd, SIGKILL, NULL, 0);
+	handle_release(handle);
+	return handle_look(options, STORE_BOUNDED, handle, e);
+}
+
+static int look_by_force(const struct lifecycle_options *options, struct handle *handle,
+                         struct err *e)
+{
+	int r = handle_look(options, STORE_AT_ONCE, handle, e);
+
+	return r == -ETIMEDOUT ? end_and_look(options, handle, e) : r;
+}
+
+/* With state.json nobody knows any more what else there is. */
+static int discard(const struct lifecycle_options *options, const struct err *damage, struct err *e)
+{
+	container_warn("%s: the container's directory is removed; its group and its processes, if "
+	               "there are any, are left",
+	               damage->text);
+	return store_discard(options->root, options->id, e);
+}
+
 int container_delete(const struct lifecycle_options *options, bool force, struct err *e)
 {
 	struct handle handle;
-	int r = handle_look(options, true, &handle, e);
+	struct err damage;
+	int r = force ? look_by_force(options, &handle, e)
+	              : handle_look(options, STORE_PATIENT, &handle, e);
 
+	if (r == -EBADMSG && force) {
+		damage = *e;
+		r = discard(options, &damage, e);
+		return r == -ENOENT ? 0 : r;
+	}
 	if (r == -ENOENT && force)
 		return 0;
 	TRY(r);
@@ -289,7 +377,7 @@ static int pause_handled(struct handle *handle, const void *wanted, void *found,
 
 int container_pause(const struct lifecycle_options *options, bool paused, struct err *e)
 {
-	return with_group(options, pause_handled, &paused, NULL, e);
+	return with_group(options, STORE_PATIENT, pause_handled, &paused, NULL, e);
 }
 
 static int update_handled(struct handle *handle, const void *wanted, void *found, struct err *e)
@@ -303,7 +391,7 @@ static int update_handled(struct handle *handle, const void *wanted, void *found
 int container_update(const struct lifecycle_options *options, const struct oci_resources *resources,
                      struct err *e)
 {
-	return with_group(options, update_handled, resources, NULL, e);
+	return with_group(options, STORE_PATIENT, update_handled, resources, NULL, e);
 }
 
 static int update_rdt(struct handle *handle, const char *schema, struct err *e)
@@ -325,7 +413,7 @@ int container_update_rdt(const struct lifecycle_options *options, const char *sc
 	struct handle handle;
 	int r;
 
-	TRY(handle_look(options, true, &handle, e));
+	TRY(handle_look(options, STORE_PATIENT, &handle, e));
 	r = update_rdt(&handle, schema, e);
 	handle_release(&handle);
 	return r < 0 ? r : 0;
@@ -351,7 +439,7 @@ int container_processes(const struct lifecycle_options *options, pid_t **pids, s
 {
 	struct processes processes = {pids, count};
 
-	return with_group(options, list_handled, NULL, &processes, e);
+	return with_group(options, STORE_UNLOCKED, list_handled, NULL, &processes, e);
 }
 
 static int stats_handled(struct handle *handle, const void *wanted, void *found, struct err *e)
@@ -365,5 +453,5 @@ static int stats_handled(struct handle *handle, const void *wanted, void *found,
 int container_stats(const struct lifecycle_options *options, struct group_stats *stats,
                     struct err *e)
 {
-	return with_group(options, stats_handled, NULL, stats, e);
+	return with_group(options, STORE_UNLOCKED, stats_handled, NULL, stats, e);
 }

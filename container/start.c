@@ -28,6 +28,18 @@ static int check_status(const struct store_entry *entry, int *pidfd, struct err 
 	               entry->id, names[status]);
 }
 
+/* The word to one who stands still has no answer, and we would wait for it with the lock held. */
+static int check_thawed(const struct store_entry *entry, struct err *e)
+{
+	bool frozen = false;
+
+	if (entry->record.group)
+		TRY(group_saved_is_frozen(entry->record.group, &frozen, e));
+	return frozen ? err_set(e, EBUSY, "cannot start container %s: it is paused; resume it",
+	                        entry->id)
+	              : 0;
+}
+
 /* The socket goes at the word, not at the answer: nobody else is to say it. */
 static int open_gate_and_wait(struct container *container, struct err *e)
 {
@@ -56,6 +68,7 @@ static int start(struct container *container, struct err *e)
 	struct store_entry *entry = container->entry;
 
 	TRY(check_status(entry, &container->pidfd, e));
+	TRY(check_thawed(entry, e));
 	TRY(store_config(entry, e));
 	container->config = &entry->config;
 	container->process = entry->config.process;
@@ -79,7 +92,7 @@ int container_start(const struct lifecycle_options *options, struct err *e)
 	struct err ignored;
 	int r;
 
-	TRY(store_open(options->root, options->id, true, &entry, e));
+	TRY(store_open(options->root, options->id, STORE_PATIENT, &entry, e));
 	container_init(&container, options, &entry);
 	r = start(&container, e);
 	store_release(&entry); /* others may change it while we wait */

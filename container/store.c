@@ -16,12 +16,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -36,6 +38,7 @@ enum {
 	STATE_MAX = 1 << 20,   /* bytes of state.json */
 	CONFIG_MAX = 16 << 20, /* bytes of config.json */
 	TRIES_MAX = 100,       /* of create, against as many deletes */
+	STEP_MS = 5,           /* between two tries to lock */
 };
 
 #define STATE     "state.json"
@@ -84,14 +87,70 @@ int store_check_id(const char *id, struct err *e)
 
 /* ---- the lock ---- */
 
-/* Waits for the lock. 0: the directory was removed meanwhile; 1: it is ours. */
-static int lock(struct store_entry *entry, struct err *e)
+/* Who holds it says so by a lock of one of these bytes, which ends with that process at the latest. */
+enum { BYTE_CREATOR, BYTE_OTHER };
+
+static void tell_holder(int fd, int byte)
+{
+	struct flock own = {.l_type = F_RDLCK, .l_start = byte, .l_len = 1};
+
+	fcntl(fd, F_SETLK, &own); /* without it nobody knows whom to end */
+}
+
+/* 0: nobody, or nobody whom we see. */
+static pid_t holder(int fd, int byte)
+{
+	struct flock asked = {.l_type = F_WRLCK, .l_start = byte, .l_len = 1};
+
+	if (fcntl(fd, F_GETLK, &asked) < 0 || asked.l_type == F_UNLCK || asked.l_pid < 0)
+		return 0;
+	return asked.l_pid;
+}
+
+void store_end_creator(const struct store_entry *entry)
+{
+	pid_t pid = holder(entry->fd, BYTE_CREATOR);
+	scoped_fd fd = pid > 0 ? pidfd_open(pid, 0) : -1;
+
+	/* asked again: then it is who the descriptor is of */
+	if (fd >= 0 && holder(entry->fd, BYTE_CREATOR) == pid)
+		pidfd_send_signal(fd, SIGKILL, NULL, 0);
+}
+
+static int is_held(const struct store_entry *entry, struct err *e)
+{
+	pid_t creator = holder(entry->fd, BYTE_CREATOR), other = holder(entry->fd, BYTE_OTHER);
+
+	return err_set(e, ETIMEDOUT,
+	               "container %s is in the hands of another command (process %d), which does "
+	               "not end; wait for it or end it, and give a hook that hangs a timeout",
+	               entry->id, creator ? creator : other);
+}
+
+static int wait_for_lock(const struct store_entry *entry, int patience_ms, struct err *e)
+{
+	const struct timespec step = {.tv_nsec = STEP_MS * 1000000};
+	int operation = patience_ms == STORE_PATIENT ? LOCK_EX : LOCK_EX | LOCK_NB;
+
+	for (int waited_ms = 0; flock(entry->fd, operation) < 0; waited_ms += STEP_MS) {
+		if (errno != EINTR && errno != EWOULDBLOCK)
+			return err_sys(e, "locking container %s", entry->id);
+		if (errno == EINTR)
+			continue;
+		if (waited_ms >= patience_ms)
+			return is_held(entry, e);
+		nanosleep(&step, NULL);
+	}
+	return 0;
+}
+
+/* 0: the directory was removed meanwhile; 1: it is ours. */
+static int lock(struct store_entry *entry, int byte, int patience_ms, struct err *e)
 {
 	struct stat st;
 
-	while (flock(entry->fd, LOCK_EX) < 0)
-		if (errno != EINTR)
-			return err_sys(e, "locking container %s", entry->id);
+	TRY(wait_for_lock(entry, patience_ms, e));
+	tell_holder(entry->fd, byte);
 	if (fstat(entry->fd, &st) < 0)
 		return err_sys(e, "looking at the directory of container %s", entry->id);
 	entry->locked = st.st_nlink > 0;
@@ -103,9 +162,9 @@ static int no_container(const char *id, struct err *e)
 	return err_set(e, ENOENT, "container \"%s\" does not exist", id);
 }
 
-int store_lock(struct store_entry *entry, struct err *e)
+int store_lock(struct store_entry *entry, int patience_ms, struct err *e)
 {
-	int ours = lock(entry, e);
+	int ours = lock(entry, BYTE_OTHER, patience_ms, e);
 
 	if (ours == 0)
 		return no_container(entry->id, e);
@@ -173,14 +232,8 @@ static int open_root(const char *root, struct err *e)
 	return fd;
 }
 
-/* Makes the directory and locks it. 0: it was removed before it was locked. */
-static int make_locked(int rootfd, struct store_entry *entry, struct err *e)
+static int open_made(int rootfd, struct store_entry *entry, struct err *e)
 {
-	if (mkdirat(rootfd, entry->id, 0700) < 0) {
-		if (errno != EEXIST)
-			return err_sys(e, "making a directory for container %s", entry->id);
-		return err_set(e, EEXIST, "container with ID \"%s\" already exists", entry->id);
-	}
 	entry->fd = open_directory(rootfd, entry->id);
 	if (entry->fd == -ENOENT)
 		return 0;
@@ -188,7 +241,23 @@ static int make_locked(int rootfd, struct store_entry *entry, struct err *e)
 		errno = -entry->fd;
 		return err_sys(e, "opening the directory of container %s", entry->id);
 	}
-	return lock(entry, e);
+	return lock(entry, BYTE_CREATOR, STORE_PATIENT, e);
+}
+
+/* Makes the directory and locks it. 0: it was removed before it was locked. */
+static int make_locked(int rootfd, struct store_entry *entry, struct err *e)
+{
+	int r;
+
+	if (mkdirat(rootfd, entry->id, 0700) < 0) {
+		if (errno != EEXIST)
+			return err_sys(e, "making a directory for container %s", entry->id);
+		return err_set(e, EEXIST, "container with ID \"%s\" already exists", entry->id);
+	}
+	r = open_made(rootfd, entry, e);
+	if (r < 0)
+		unlinkat(rootfd, entry->id, AT_REMOVEDIR);
+	return r;
 }
 
 int store_create(const char *root, const char *id, struct store_entry *entry, struct err *e)
@@ -304,6 +373,8 @@ int store_config(struct store_entry *entry, struct err *e)
 	scoped_mem char *text = NULL;
 	size_t length;
 
+	if (entry->config.root)
+		return 0;
 	if (file_read_all(entry->fd, CONFIG, CONFIG_MAX, &text, &length, e) < 0 ||
 	    oci_config_parse(text, length, &entry->config, e) < 0)
 		return err_in(e, "container %s", entry->id);
@@ -319,7 +390,11 @@ static int read_record(struct store_entry *entry, struct err *e)
 
 	if (file_read_all(entry->fd, STATE, STATE_MAX, &text, &length, e) < 0)
 		return e->code == ENOENT ? 0 : err_in(e, "container %s", entry->id);
-	return take_record(entry, text, length, e);
+	if (take_record(entry, text, length, e) == 0)
+		return 0;
+	if (e->code != ENOMEM)
+		e->code = EBADMSG;
+	return -e->code;
 }
 
 /*
@@ -340,7 +415,7 @@ static int tell_leftover(struct store_entry *entry, struct err *e)
 	return 0;
 }
 
-static int open_entry(const char *root, bool with_lock, struct store_entry *entry, struct err *e)
+static int open_locked(const char *root, int patience_ms, struct store_entry *entry, struct err *e)
 {
 	scoped_fd rootfd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
@@ -356,17 +431,21 @@ static int open_entry(const char *root, bool with_lock, struct store_entry *entr
 	}
 	TRY(check_owner(rootfd, "--root", e));
 	TRY(check_owner(entry->fd, "the container's directory", e));
-	if (with_lock)
-		TRY(store_lock(entry, e));
+	return patience_ms == STORE_UNLOCKED ? 0 : store_lock(entry, patience_ms, e);
+}
+
+static int open_entry(const char *root, int patience_ms, struct store_entry *entry, struct err *e)
+{
+	TRY(open_locked(root, patience_ms, entry, e));
 	TRY(read_record(entry, e));
 	return entry->has_record && entry->record.pid > 0 ? 0 : tell_leftover(entry, e);
 }
 
-int store_open(const char *root, const char *id, bool with_lock, struct store_entry *entry,
+int store_open(const char *root, const char *id, int patience_ms, struct store_entry *entry,
                struct err *e)
 {
 	TRY(entry_init(entry, id, e));
-	if (open_entry(root, with_lock, entry, e) < 0) {
+	if (open_entry(root, patience_ms, entry, e) < 0) {
 		store_release(entry);
 		return -e->code;
 	}
@@ -386,6 +465,19 @@ int store_remove(const char *root, struct store_entry *entry, struct err *e)
 	if (unlinkat(rootfd, entry->id, AT_REMOVEDIR) == 0 || errno == ENOENT)
 		return 0;
 	return tree_remove(rootfd, entry->id, e);
+}
+
+int store_discard(const char *root, const char *id, struct err *e)
+{
+	struct store_entry entry;
+	int r;
+
+	TRY(entry_init(&entry, id, e));
+	r = open_locked(root, STORE_BOUNDED, &entry, e);
+	if (r == 0)
+		r = store_remove(root, &entry, e);
+	store_release(&entry);
+	return r;
 }
 
 static int by_name(const void *a, const void *b)

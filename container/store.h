@@ -6,7 +6,8 @@
  *	state.json   what create found out; replaced whole, never written into
  *	start        the socket at which the first process waits for `start`; gone once it was let go
  *
- * Whoever changes a container holds an exclusive flock(2) on its directory. The status is not written
+ * Whoever changes a container holds an exclusive flock(2) on its directory, and says who it is by a
+ * record lock (F_GETLK) of its first byte, when it makes the container, else of the second. The status is not written
  * down, it is looked up: no state.json yet, or one without a pid, is creating while the lock is held,
  * and else left by a create that was killed, which is stopped; the first process (pid and start time,
  * so a reused pid is nobody) is gone or a zombie: stopped; the socket is there: created; else running.
@@ -55,12 +56,15 @@ int store_check_id(const char *id, struct err *e);
 /* Makes ROOT where it lacks, and ROOT/ID, locked. EEXIST: there is such a container. */
 int store_create(const char *root, const char *id, struct store_entry *entry, struct err *e);
 
-/* Opens ROOT/ID and reads state.json. WITH_LOCK: waits for who holds it. ENOENT: there is none. */
-int store_open(const char *root, const char *id, bool with_lock, struct store_entry *entry,
+/* How long to wait for who holds the lock: so many ms, or one of these. ETIMEDOUT names the holder. */
+enum { STORE_UNLOCKED = -2, STORE_PATIENT = -1, STORE_AT_ONCE = 0, STORE_BOUNDED = 5000 };
+
+/* Opens ROOT/ID and reads state.json. ENOENT: there is none; EBADMSG: state.json is damaged. */
+int store_open(const char *root, const char *id, int patience_ms, struct store_entry *entry,
                struct err *e);
 
-/* Locks an entry that was opened without. ENOENT: it was deleted meanwhile. */
-int store_lock(struct store_entry *entry, struct err *e);
+/* Locks an entry that was opened unlocked. ENOENT: it was deleted meanwhile. */
+int store_lock(struct store_entry *entry, int patience_ms, struct err *e);
 
 /* Keeps the config's text (create), or reads and parses the kept one into entry->config. */
 int store_keep_config(struct store_entry *entry, const char *text, size_t length, struct err *e);
@@ -68,6 +72,12 @@ int store_config(struct store_entry *entry, struct err *e);
 
 /* Writes state.json anew from RECORD, whole; entry->record has it with texts of its own. */
 int store_save(struct store_entry *entry, const struct store_record *record, struct err *e);
+
+/* SIGKILL to the process that makes the container now, if there is one. */
+void store_end_creator(const struct store_entry *entry);
+
+/* Removes ROOT/ID without a look at its state.json. */
+int store_discard(const char *root, const char *id, struct err *e);
 
 /* What store_record.pid_start wants. ESRCH or ENOENT: there is no such process. */
 int store_pid_start(pid_t pid, uint64_t *start, struct err *e);

@@ -201,7 +201,7 @@ int verb_events(struct request *request, struct err *e)
 	struct watch watch = {.id = request->lifecycle.id, .pidfd = -1, .oomfd = -1};
 	int r;
 
-	TRY(store_open(request->lifecycle.root, watch.id, false, &watch.entry, e));
+	TRY(store_open(request->lifecycle.root, watch.id, STORE_UNLOCKED, &watch.entry, e));
 	group_init(&watch.group);
 	r = watch_begin(&watch, request, e);
 	close_fd(&watch.pidfd);

@@ -53,7 +53,8 @@ static int read_process(struct added *added, const char *path, struct err *e)
 
 static int copy_first_process(struct added *added, struct request *request, struct err *e)
 {
-	TRY(store_open(request->lifecycle.root, request->lifecycle.id, false, &added->entry, e));
+	TRY(store_open(request->lifecycle.root, request->lifecycle.id, STORE_UNLOCKED,
+	               &added->entry, e));
 	TRY(store_config(&added->entry, e));
 	if (!added->entry.config.process)
 		return err_set(e, EINVAL,

@@ -75,6 +75,15 @@ static int act_delete(struct request *request, int signo, struct err *e)
 }
 
 /* Each of them is tried; the first failure is what is returned, the others are told at once. */
+static int add_failure(const struct err *here, int so_far, struct err *e)
+{
+	if (so_far < 0)
+		journal_error(here->text);
+	else
+		*e = *here;
+	return so_far < 0 ? so_far : -here->code;
+}
+
 static int act_on(struct request *request, act *function, const char *id, int signo, int so_far,
                   struct err *e)
 {
@@ -83,26 +92,32 @@ static int act_on(struct request *request, act *function, const char *id, int si
 	request->lifecycle.id = id;
 	if (function(request, signo, &here) >= 0)
 		return so_far;
-	if (so_far < 0)
-		journal_error(here.text);
-	else
-		*e = here;
-	return so_far < 0 ? so_far : -here.code;
+	return add_failure(&here, so_far, e);
+}
+
+static int compile(regex_t *regex, const char *pattern, struct err *e)
+{
+	char why[200];
+	int r = regcomp(regex, pattern, REG_EXTENDED);
+
+	if (r == 0)
+		return 0;
+	regerror(r, regex, why, sizeof why);
+	return err_set(e, EINVAL, "--regex: \"%s\": %s", pattern, why);
 }
 
 static int act_on_matching(struct request *request, act *function, const char *pattern, int signo,
-                           struct err *e)
+                           int so_far, struct err *e)
 {
 	struct string_list ids = {0};
-	char why[200];
+	struct err here;
 	regex_t regex;
-	int r = regcomp(&regex, pattern, REG_EXTENDED);
+	int r = so_far;
 
-	if (r != 0) {
-		regerror(r, &regex, why, sizeof why);
-		return err_set(e, EINVAL, "--regex: \"%s\": %s", pattern, why);
-	}
-	r = store_list(request->lifecycle.root, &ids, e);
+	if (compile(&regex, pattern, &here) < 0)
+		return add_failure(&here, so_far, e);
+	if (store_list(request->lifecycle.root, &ids, &here) < 0)
+		r = add_failure(&here, so_far, e);
 	for (size_t i = 0; i < ids.count; i++) {
 		regmatch_t match;
 
@@ -122,7 +137,7 @@ int verb_kill(struct request *request, struct err *e)
 
 	TRY(signo);
 	if (request->regex)
-		return act_on_matching(request, act_kill, request->words[0], signo, e);
+		return act_on_matching(request, act_kill, request->words[0], signo, 0, e);
 	return act_kill(request, signo, e);
 }
 
@@ -132,7 +147,7 @@ int verb_delete(struct request *request, struct err *e)
 
 	for (int i = 0; i < request->words_count; i++) {
 		if (request->regex)
-			r = act_on_matching(request, act_delete, request->words[i], 0, e);
+			r = act_on_matching(request, act_delete, request->words[i], 0, r, e);
 		else
 			r = act_on(request, act_delete, request->words[i], 0, r, e);
 	}

@@ -21,18 +21,8 @@ static const char *const words[] = {
 
 static int is_frozen(const struct store_entry *entry, bool *frozen, struct err *e)
 {
-	struct group group;
-	int r;
-
 	*frozen = false;
-	if (!entry->record.group)
-		return 0;
-	group_init(&group);
-	r = group_open(&group, entry->record.group, e);
-	if (r >= 0)
-		r = group_is_frozen(&group, frozen, e);
-	group_release(&group);
-	return r;
+	return entry->record.group ? group_saved_is_frozen(entry->record.group, frozen, e) : 0;
 }
 
 int status_word(const struct store_entry *entry, const char **word, int *pidfd, struct err *e)
@@ -88,7 +78,7 @@ static int describe_id(const char *root, const char *id, struct json_object **js
 
 	if (!described)
 		return err_set(e, ENOMEM, "no memory for the state of container %s", id);
-	TRY(store_open(root, id, false, &entry, e));
+	TRY(store_open(root, id, STORE_UNLOCKED, &entry, e));
 	r = describe(&entry, described, e);
 	store_release(&entry);
 	TRY(r);

@@ -24,6 +24,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -582,6 +583,14 @@ static bool has(const struct group *group, const char *controller)
 	       control_has_word(text, controller);
 }
 
+static void unmark(const struct group *group)
+{
+	int fd = group_deciding(group)->fd;
+
+	assert_int_equal(fremovexattr(fd, "trusted.agentdock") & fremovexattr(fd, "user.agentdock"),
+	                 0);
+}
+
 static void test_life(void **state)
 {
 	struct group group, opened, again;
@@ -598,15 +607,29 @@ static void test_life(void **state)
 	assert_string_equal(saved, saved_again);
 	group_release(&opened);
 
-	/* an empty one is taken, and not removed when that fails */
+	/* one that has a mark is another's */
 	assert_true(asprintf(&path, "/%s/life/deep", parent) > 0);
 	group_init(&again);
+	assert_int_equal(make_at(&again, GROUP_CGROUPFS, path), -EBUSY);
+	assert_text_has("is another container's");
+	/* an empty one without is taken, and not removed when that fails, nor does it stay marked */
+	unmark(&group);
+	assert_ok(group_open(&opened, saved, &e));
+	assert_int_equal(opened.whose, GROUP_UNMARKED);
+	group_release(&opened);
+	group_init(&again);
 	assert_ok(make_at(&again, GROUP_CGROUPFS, path));
+	assert_ok(group_open(&opened, saved, &e));
+	assert_int_equal(opened.whose, GROUP_OTHERS);
+	group_release(&opened);
+	unmark(&again);
 	group_release(&again);
 	start(&group, main_sleep, NULL);
-	group_init(&again);
-	assert_int_equal(make_at(&again, GROUP_CGROUPFS, path), -EBUSY);
-	assert_text_has("has processes");
+	for (int i = 0; i < 2; i++) {
+		group_init(&again);
+		assert_int_equal(make_at(&again, GROUP_CGROUPFS, path), -EBUSY);
+		assert_text_has("has processes");
+	}
 	end(&group);
 
 	/* gone: no error, nobody in it */
@@ -720,6 +743,7 @@ static void test_freeze(void **state)
 
 	/* R4: nothing can start in one that is frozen */
 	assert_ok(group_freeze(&group, true, &e));
+	unmark(&group);
 	assert_true(asprintf(&path, "/%s/freeze", parent) > 0);
 	group_init(&again);
 	assert_int_equal(make_at(&again, GROUP_CGROUPFS, path), -EBUSY);
