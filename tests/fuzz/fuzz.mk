@@ -13,6 +13,8 @@ fuzz-programs: $(FUZZ_BIN)
 $(BUILD)/fuzz/options: $(call obj,$(filter-out cli/main.c,$(CLI_SRC)))
 $(BUILD)/fuzz/pack $(BUILD)/fuzz/plan $(BUILD)/fuzz/unpack: $(call obj,$(filter-out archive/main.c,$(ARC_SRC)))
 $(BUILD)/fuzz/pack $(BUILD)/fuzz/plan $(BUILD)/fuzz/unpack: FUZZ_LIBS := $(ARCHIVE_LIBS)
+$(BUILD)/fuzz/oci_parts: $(call obj,$(filter-out %_rows.c,$(wildcard container/group*.c)) container/systemd_bus.c container/mount_options.c)
+$(BUILD)/fuzz/oci_parts: FUZZ_LIBS := -lm
 # notifications come from the harness
 $(BUILD)/fuzz/channel: FUZZ_LIBS := -Wl,--wrap=ioctl
 $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/fuzz_%.c.o $(call obj,tests/fuzz/fuzz.c) $(FUZZ_MAIN) $(LIB)
