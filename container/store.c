@@ -16,14 +16,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -31,6 +29,7 @@
 #include "base/process.h"
 #include "base/scoped.h"
 #include "base/strings.h"
+#include "container/store_lock.h"
 #include "oci/texts.h"
 
 enum {
@@ -38,7 +37,6 @@ enum {
 	STATE_MAX = 1 << 20,   /* bytes of state.json */
 	CONFIG_MAX = 16 << 20, /* bytes of config.json */
 	TRIES_MAX = 100,       /* of create, against as many deletes */
-	STEP_MS = 5,           /* between two tries to lock */
 };
 
 #define STATE     "state.json"
@@ -85,77 +83,7 @@ int store_check_id(const char *id, struct err *e)
 	               text_printable(id, shown, sizeof shown), ID_MAX);
 }
 
-/* ---- the lock ---- */
-
-/* Who holds it says so by a lock of one of these bytes, which ends with that process at the latest. */
-enum { BYTE_CREATOR, BYTE_OTHER };
-
-static void tell_holder(int fd, int byte)
-{
-	struct flock own = {.l_type = F_RDLCK, .l_start = byte, .l_len = 1};
-
-	fcntl(fd, F_SETLK, &own); /* without it nobody knows whom to end */
-}
-
-/* 0: nobody, or nobody whom we see. */
-static pid_t holder(int fd, int byte)
-{
-	struct flock asked = {.l_type = F_WRLCK, .l_start = byte, .l_len = 1};
-
-	if (fcntl(fd, F_GETLK, &asked) < 0 || asked.l_type == F_UNLCK || asked.l_pid < 0)
-		return 0;
-	return asked.l_pid;
-}
-
-void store_end_creator(const struct store_entry *entry)
-{
-	pid_t pid = holder(entry->fd, BYTE_CREATOR);
-	scoped_fd fd = pid > 0 ? pidfd_open(pid, 0) : -1;
-
-	/* asked again: then it is who the descriptor is of */
-	if (fd >= 0 && holder(entry->fd, BYTE_CREATOR) == pid)
-		pidfd_send_signal(fd, SIGKILL, NULL, 0);
-}
-
-static int is_held(const struct store_entry *entry, struct err *e)
-{
-	pid_t creator = holder(entry->fd, BYTE_CREATOR), other = holder(entry->fd, BYTE_OTHER);
-
-	return err_set(e, ETIMEDOUT,
-	               "container %s is in the hands of another command (process %d), which does "
-	               "not end; wait for it or end it, and give a hook that hangs a timeout",
-	               entry->id, creator ? creator : other);
-}
-
-static int wait_for_lock(const struct store_entry *entry, int patience_ms, struct err *e)
-{
-	const struct timespec step = {.tv_nsec = STEP_MS * 1000000};
-	int operation = patience_ms == STORE_PATIENT ? LOCK_EX : LOCK_EX | LOCK_NB;
-
-	for (int waited_ms = 0; flock(entry->fd, operation) < 0; waited_ms += STEP_MS) {
-		if (errno != EINTR && errno != EWOULDBLOCK)
-			return err_sys(e, "locking container %s", entry->id);
-		if (errno == EINTR)
-			continue;
-		if (waited_ms >= patience_ms)
-			return is_held(entry, e);
-		nanosleep(&step, NULL);
-	}
-	return 0;
-}
-
-/* 0: the directory was removed meanwhile; 1: it is ours. */
-static int lock(struct store_entry *entry, int byte, int patience_ms, struct err *e)
-{
-	struct stat st;
-
-	TRY(wait_for_lock(entry, patience_ms, e));
-	tell_holder(entry->fd, byte);
-	if (fstat(entry->fd, &st) < 0)
-		return err_sys(e, "looking at the directory of container %s", entry->id);
-	entry->locked = st.st_nlink > 0;
-	return entry->locked;
-}
+/* ---- entries ---- */
 
 static int no_container(const char *id, struct err *e)
 {
@@ -164,7 +92,7 @@ static int no_container(const char *id, struct err *e)
 
 int store_lock(struct store_entry *entry, int patience_ms, struct err *e)
 {
-	int ours = lock(entry, BYTE_OTHER, patience_ms, e);
+	int ours = store_lock_as(entry, HOLDER_OTHER, patience_ms, e);
 
 	if (ours == 0)
 		return no_container(entry->id, e);
@@ -241,7 +169,7 @@ static int open_made(int rootfd, struct store_entry *entry, struct err *e)
 		errno = -entry->fd;
 		return err_sys(e, "opening the directory of container %s", entry->id);
 	}
-	return lock(entry, BYTE_CREATOR, STORE_PATIENT, e);
+	return store_lock_as(entry, HOLDER_CREATOR, STORE_PATIENT, e);
 }
 
 /* Makes the directory and locks it. 0: it was removed before it was locked. */
