@@ -86,13 +86,16 @@ static void emit_rule(struct program *p, const struct entry *entry, size_t from)
 	program_emit(p, BPF_RET | BPF_K, entry->rule->action);
 }
 
+/* ipc(2) of the kernel looks at the low half alone: above it is a version of the call. */
+enum { IPC_CALL_MASK = 0xffff };
+
 static void emit_entry(struct program *p, const struct entry *entry)
 {
 	if (entry->muxed) {
 		struct program rest = {0};
 
 		emit_rule(&rest, entry, 0);
-		program_load_arg(p, 0, false, UINT32_MAX);
+		program_load_arg(p, 0, false, entry->muxed->is_ipc ? IPC_CALL_MASK : UINT32_MAX);
 		program_jump(p, BPF_JMP | BPF_JEQ | BPF_K, entry->muxed->call, 0, rest.length);
 	}
 	emit_rule(p, entry, 0);

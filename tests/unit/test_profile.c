@@ -635,6 +635,32 @@ static void socketcall_is_the_calls_that_it_makes(void **state)
 	assert_int_equal(ask(&pair.ours, AUDIT_ARCH_I386, 102, 2), SECCOMP_RET_ALLOW);
 	pair_release(&pair);
 }
+
+/* The kernel takes the low half of the first argument for the call, the rest for its version. */
+static void ipc_is_the_call_in_any_version(void **state)
+{
+	static const char *const names[] = {"shmget", "semget", "msgget"};
+	static const uint32_t i386[] = {AUDIT_ARCH_I386}, numbers[] = {23, 2, 13};
+	const struct seccomp_rule rules[] = {{names, 3, ERRNO(EACCES), NULL, 0}};
+	struct seccomp_profile profile = {.default_action = SECCOMP_RET_ALLOW,
+	                                  .architectures = i386,
+	                                  .architectures_count = 1,
+	                                  .rules = rules,
+	                                  .rules_count = 1};
+	struct pair pair;
+
+	(void)state;
+	pair_make(&pair, &profile);
+	for (size_t i = 0; i < COUNT(numbers); i++)
+		for (uint32_t version = 0; version <= UINT16_MAX; version += 0x1111)
+			assert_int_equal(
+				ask(&pair.ours, AUDIT_ARCH_I386, 117, version << 16 | numbers[i]),
+				ERRNO(EACCES));
+	assert_int_equal(ask(&pair.ours, AUDIT_ARCH_I386, 117, 1 << 16 | 24), SECCOMP_RET_ALLOW);
+	/* socketcall looks at all of it */
+	assert_int_equal(ask(&pair.ours, AUDIT_ARCH_I386, 102, 1 << 16 | 23), SECCOMP_RET_ALLOW);
+	pair_release(&pair);
+}
 #endif
 
 static void flags_are_for_one_thread(void **state)
@@ -746,6 +772,7 @@ int main(void)
 		cmocka_unit_test(newer_calls_are_unknown),
 #ifdef __x86_64__
 		cmocka_unit_test(socketcall_is_the_calls_that_it_makes),
+		cmocka_unit_test(ipc_is_the_call_in_any_version),
 #endif
 		cmocka_unit_test(flags_are_for_one_thread),
 		cmocka_unit_test(too_much_is_refused),
