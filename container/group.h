@@ -111,6 +111,9 @@ int group_freeze(const struct group *group, bool frozen, struct err *e); /* wait
 int group_is_frozen(const struct group *group, bool *frozen, struct err *e);
 /* The same of group_save's text, for less. One that is another's is not. */
 int group_saved_is_frozen(const char *saved, bool *frozen, struct err *e);
+/* Does a v1 freezer keep SIGKILL waiting, here or in a group that the container made below? Lets go. */
+bool group_is_held(const struct group *group);
+void group_let_go(const struct group *group);
 int group_signal(const struct group *group, int signo, struct err *e);
 int group_kill(const struct group *group,
                struct err *e); /* all, and those that are forked meanwhile */

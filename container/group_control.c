@@ -90,6 +90,31 @@ int group_is_frozen(const struct group *group, bool *frozen, struct err *e)
 	return err_sys(e, "cgroup %s: reading whether it is frozen", members.path);
 }
 
+/* The v1 freezer, which a v2 tree may stand beside; its fd is -1 where there is none. */
+static struct members freezer(const struct group *group)
+{
+	const struct group_hierarchy *of = group_v1(group, "freezer");
+
+	if (!of)
+		return (struct members){.fd = -1, .controllers = "", .path = ""};
+	return (struct members){.fd = of->fd, .controllers = of->controllers, .path = of->path};
+}
+
+bool group_is_held(const struct group *group)
+{
+	struct members members = freezer(group);
+
+	return !is_gone(&members) && members_are_held(&members);
+}
+
+void group_let_go(const struct group *group)
+{
+	struct members members = freezer(group);
+
+	if (!is_gone(&members))
+		members_let_go(&members);
+}
+
 /* ---- signals ---- */
 
 int group_signal(const struct group *group, int signo, struct err *e)
@@ -108,7 +133,7 @@ int group_signal(const struct group *group, int signo, struct err *e)
 
 int group_kill(const struct group *group, struct err *e)
 {
-	struct members members = group_members(group);
+	struct members members = group_members(group), v1 = freezer(group);
 	int r;
 
 	if (is_gone(&members))
@@ -116,10 +141,11 @@ int group_kill(const struct group *group, struct err *e)
 	if (*members.controllers)
 		return members_kill(&members, e);
 	r = control_write(members.fd, "cgroup.kill", "1");
+	/* in a v1 freezer beside it nobody dies who is frozen there */
 	if (r == 0 || r == -ENODEV)
-		return 0;
+		return group_is_held(group) ? members_kill(&v1, e) : 0;
 	if (r == -ENOENT)
-		return members_kill(&members, e);
+		return members_kill(is_gone(&v1) ? &members : &v1, e);
 	errno = -r;
 	return err_sys(e, "cgroup %s: writing cgroup.kill", members.path);
 }

@@ -147,17 +147,20 @@ static int signal_group(struct handle *handle, int signo, struct err *e)
 	return group_signal(&handle->group, signo, e);
 }
 
-/* A frozen v1 group keeps even SIGKILL waiting. */
+/* A frozen v1 group keeps even SIGKILL waiting; the container may have frozen ones of its own in it. */
 static int thaw(struct handle *handle, struct err *e)
 {
-	bool frozen;
+	bool frozen, held;
 
 	TRY(handle_group(handle, e));
 	TRY(group_is_frozen(&handle->group, &frozen, e));
-	if (!frozen)
+	held = group_is_held(&handle->group);
+	if (!frozen && !held)
 		return 0;
 	TRY(lock_unmarked(handle, e));
-	return group_freeze(&handle->group, false, e);
+	if (held)
+		group_let_go(&handle->group);
+	return frozen ? group_freeze(&handle->group, false, e) : 0;
 }
 
 static int kill_first(struct handle *handle, int signo, struct err *e)

@@ -82,6 +82,12 @@ int members_signal(const struct members *members, int signo, pid_t spared);
 int members_freeze(const struct members *members, bool frozen, int timeout_ms);
 int members_are_frozen(const struct members *members, bool *frozen);
 
+/* Is SIGKILL kept waiting, because the group or one below it is frozen? Of v1 alone: what is frozen in
+ * v2 dies. members_let_go thaws all of them, the upper ones last, and does not wait: what was frozen by
+ * who is to die then dies of what waits for it before it can freeze anything again. */
+bool members_are_held(const struct members *members);
+void members_let_go(const struct members *members);
+
 /* SIGKILL to each until none is left: what stands in for cgroup.kill on v1 and on kernels before 5.14. */
 int members_kill(const struct members *members, struct err *e);
 

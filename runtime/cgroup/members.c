@@ -193,16 +193,44 @@ int members_are_frozen(const struct members *members, bool *frozen)
 	return result < 0 ? result : 0;
 }
 
-/* ---- kill ---- */
+static int look_at_group(int parentfd, const char *name, int fd, void *data)
+{
+	const struct members one = {.fd = fd, .controllers = "freezer", .path = name};
+	bool *any = data, frozen;
 
-/* Thawing does not wait: what dies of it is looked at by the next pass. */
-static void thaw(const struct members *members)
+	(void)parentfd;
+	if (!*any && members_are_frozen(&one, &frozen) == 0)
+		*any = frozen;
+	return 0;
+}
+
+bool members_are_held(const struct members *members)
+{
+	bool frozen = false;
+
+	if (members->controllers[0] != '\0')
+		hierarchy_walk(members->fd, look_at_group, &frozen);
+	return frozen;
+}
+
+static int thaw_group(int parentfd, const char *name, int fd, void *data)
+{
+	(void)parentfd;
+	(void)name;
+	(void)data;
+	control_write(fd, "freezer.state", "THAWED");
+	return 0;
+}
+
+void members_let_go(const struct members *members)
 {
 	if (members->controllers[0] != '\0')
-		control_write(members->fd, "freezer.state", "THAWED");
+		hierarchy_walk(members->fd, thaw_group, NULL);
 	else
 		control_write(members->fd, "cgroup.freeze", "0");
 }
+
+/* ---- kill ---- */
 
 static void await_empty(const struct members *members)
 {
@@ -227,7 +255,8 @@ int members_kill(const struct members *members, struct err *e)
 
 		members_freeze(members, true, KILL_FREEZE_TIMEOUT_MS);
 		listed = members_signal(members, SIGKILL, 0);
-		thaw(members);
+		/* does not wait: what dies of it is looked at by the next pass */
+		members_let_go(members);
 		if (listed < 0) {
 			errno = -listed;
 			return err_sys(e, "cgroup %s: killing its processes", members->path);
