@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * linux.maskedPaths and linux.readonlyPaths, after the pivot. By descriptors: what was found is what is
- * covered. A path that is not there is skipped; one of /proc is looked for in the procfs that is
- * mounted there, or it is an error.
+ * covered. A path that is not there is skipped; one of /proc or /sys is looked for in the procfs or
+ * sysfs that is mounted there, or it is an error: a name of the root can be exchanged by whoever shares
+ * its files.
  *
  * The null device that covers files is the host's, copied before the pivot: whatever the image or its
  * other users have for /dev/null, it is not that (CVE-2025-31133).
@@ -47,52 +48,97 @@ int mask_prepare(struct inside *in, struct err *e)
 }
 
 /* Where the paths are looked for. */
-struct places {
-	int rootfd, procfd; /* procfd: -1 where no procfs is at /proc, and none was asked for */
+static const struct {
+	const char *path, *type, *name;
+	long magic;
+} kernels[] = {
+	{"/proc", "proc", "procfs", PROC_SUPER_MAGIC},
+	{"/sys", "sysfs", "sysfs", SYSFS_MAGIC},
 };
 
-static bool asks_for_procfs(const struct oci_config *config)
+enum { KERNELS = sizeof kernels / sizeof *kernels };
+
+struct places {
+	int rootfd;
+	int kernelfds[KERNELS]; /* -1: no such file system is there, and none was asked for */
+};
+
+static void close_places(struct places *places)
 {
+	for (int i = 0; i < KERNELS; i++)
+		close_fd(&places->kernelfds[i]);
+}
+
+/* What comes behind PATH, which is DIRECTORY or below it, or NULL. */
+static const char *below(const char *path, const char *directory)
+{
+	size_t length = strlen(directory);
+
+	path += strspn(path, "/");
+	if (strncmp(path, directory + 1, length - 1) != 0)
+		return NULL;
+	path += length - 1;
+	return *path == '/' || *path == '\0' ? path + strspn(path, "/") : NULL;
+}
+
+/* The last one that is mounted there is the one that is seen. */
+static bool asks_for(const struct oci_config *config, int kernel)
+{
+	bool asks = false;
+
 	for (size_t i = 0; i < config->mounts.count; i++) {
 		const struct oci_mount *mount = &config->mounts.items[i];
+		const char *rest = below(mount->destination, kernels[kernel].path);
 
-		if (mount->type && strcmp(mount->type, "proc") == 0 &&
-		    strcmp(mount->destination, "/proc") == 0)
-			return true;
+		if (rest && !*rest)
+			asks = mount->type && strcmp(mount->type, kernels[kernel].type) == 0;
 	}
-	return false;
+	return asks;
+}
+
+static int open_kernel(const struct inside *in, int kernel, int *kernelfd, struct err *e)
+{
+	scoped_fd fd = target_find(in->rootfd, kernels[kernel].path, O_DIRECTORY,
+	                           RESOLVE_NO_SYMLINKS, e);
+	struct statfs fs;
+
+	if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == kernels[kernel].magic) {
+		*kernelfd = take_fd(&fd);
+		return 0;
+	}
+	if (!asks_for(in->config, kernel))
+		return 0;
+	return err_set(e, EXDEV,
+	               "%s is not the %s that was mounted there; does somebody exchange it?",
+	               kernels[kernel].path, kernels[kernel].name);
 }
 
 static int open_places(const struct inside *in, struct places *places, struct err *e)
 {
-	scoped_fd fd = target_find(in->rootfd, "proc", O_DIRECTORY, RESOLVE_NO_SYMLINKS, e);
-	struct statfs fs;
-	bool is_proc = fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
-
-	places->rootfd = in->rootfd;
-	places->procfd = -1;
-	if (is_proc)
-		places->procfd = take_fd(&fd);
-	else if (asks_for_procfs(in->config))
-		return err_set(e, EXDEV,
-		               "/proc is not the procfs that was mounted there; does "
-		               "somebody exchange it?");
+	*places = (struct places){.rootfd = in->rootfd, .kernelfds = {-1, -1}};
+	for (int i = 0; i < KERNELS; i++) {
+		if (open_kernel(in, i, &places->kernelfds[i], e) < 0) {
+			close_places(places);
+			return -e->code;
+		}
+	}
 	return 0;
 }
 
 /* -ENOENT: PATH is not there. */
 static int find(const struct places *places, const char *path, struct err *e)
 {
-	static const char proc[] = "/proc/";
-	int fd;
+	const char *rest = NULL;
+	int kernel = 0, fd;
 
-	if (places->procfd >= 0 && strncmp(path, proc, strlen(proc)) == 0) {
-		path += strlen(proc) + strspn(path + strlen(proc), "/");
-		fd = file_open2(places->procfd, *path ? path : ".", O_PATH, 0,
+	for (; kernel < KERNELS; kernel++)
+		if (places->kernelfds[kernel] >= 0 && (rest = below(path, kernels[kernel].path)))
+			break;
+	if (rest)
+		fd = file_open2(places->kernelfds[kernel], *rest ? rest : ".", O_PATH, 0,
 		                RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS, e);
-	} else {
+	else
 		fd = target_find(places->rootfd, path, 0, 0, e);
-	}
 	return fd == -ENOTDIR ? -ENOENT : fd;
 }
 
@@ -169,13 +215,14 @@ int mask_paths(struct inside *in, struct err *e)
 
 	if (!paths->count)
 		return 0;
-	TRY(open_places(in, &places, e));
+	if (open_places(in, &places, e) < 0)
+		return err_in(e, "linux.maskedPaths");
 	for (size_t i = 0; i < paths->count && r == 0; i++) {
 		r = mask(&places, paths->items[i], &null, &empty, e);
 		if (r < 0)
 			r = err_in(e, "linux.maskedPaths[%zu]", i);
 	}
-	close_fd(&places.procfd);
+	close_places(&places);
 	close_fd(&empty.fd);
 	close_fd(&in->container->mounts->nullfd);
 	return r;
@@ -210,12 +257,13 @@ int protect_paths(struct inside *in, struct err *e)
 
 	if (!paths->count)
 		return 0;
-	TRY(open_places(in, &places, e));
+	if (open_places(in, &places, e) < 0)
+		return err_in(e, "linux.readonlyPaths");
 	for (size_t i = 0; i < paths->count && r == 0; i++) {
 		r = protect(&places, paths->items[i], e);
 		if (r < 0)
 			r = err_in(e, "linux.readonlyPaths[%zu]", i);
 	}
-	close_fd(&places.procfd);
+	close_places(&places);
 	return r;
 }
