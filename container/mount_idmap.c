@@ -3,6 +3,10 @@
  * User namespaces for idmapped mounts. The kernel takes mappings only in the shape of a user
  * namespace, and makes one only together with a process: a child that does nothing lends its own.
  * mount_setattr(2), user_namespaces(7).
+ *
+ * The child has what we have open and our root, and whoever is our user, a container that sees the
+ * host's processes too, has all capabilities over its namespace: so it is undumpable from its first
+ * moment, and its files in /proc are root's alone.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,6 +45,20 @@ static int write_map(pid_t pid, const char *file, const struct oci_mappings *map
 	return file_write(AT_FDCWD, path, text, e);
 }
 
+/* As process_clone3, but the child cannot be looked into, at no time. */
+static pid_t clone_undumpable(const struct clone_args *args)
+{
+	int before = prctl(PR_GET_DUMPABLE);
+	pid_t pid;
+
+	if (before < 0 || prctl(PR_SET_DUMPABLE, 0))
+		return -errno;
+	pid = process_clone3(args);
+	if (pid != 0)
+		prctl(PR_SET_DUMPABLE, before == 1);
+	return pid;
+}
+
 /* A child in a new user namespace, which is there until we close *HOLDFD or end ourselves. */
 static int lend(int *holdfd, struct err *e)
 {
@@ -54,7 +72,7 @@ static int lend(int *holdfd, struct err *e)
 		return err_sys(e, "making a pipe");
 	readfd = ends[0];
 	writefd = ends[1];
-	pid = process_clone3(&args);
+	pid = clone_undumpable(&args);
 	if (pid == 0) {
 		close(writefd);
 		_exit(read(readfd, &byte, 1) != 0);
