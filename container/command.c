@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -22,6 +23,7 @@
 #include "base/scoped.h"
 #include "base/strings.h"
 #include "container/container.h"
+#include "container/mounts.h"
 #include "runtime/channel.h"
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -170,6 +172,70 @@ INSIDE(find_program)
 }
 
 /* ---- its descriptors ---- */
+
+static bool is_null(const struct stat *st)
+{
+	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 3);
+}
+
+/* The container's own, if it has one. Looked at before it is opened: it may be anything. */
+static int find_null(int *nullfd, struct stat *st, struct err *e)
+{
+	scoped_fd rootfd = file_open(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0, e);
+	scoped_fd fd = -1;
+	struct err absent;
+
+	TRY(rootfd);
+	fd = target_find(rootfd, "dev/null", 0, 0, &absent);
+	if (fd < 0)
+		return 0;
+	if (fstat(fd, st))
+		return err_sys(e, "asking what /dev/null is");
+	if (is_null(st))
+		*nullfd = take_fd(&fd);
+	return 0;
+}
+
+/* FD, one of 0, 1, 2, becomes NULLFD opened in the same way. */
+static int replace(const struct inside *in, int fd, int nullfd, struct err *e)
+{
+	int flags = fcntl(fd, F_GETFL);
+	scoped_fd newfd = -1;
+	char path[32];
+
+	if (flags < 0)
+		return err_sys(e, "asking how descriptor %d is open", fd);
+	snprintf(path, sizeof path, "self/fd/%d", nullfd);
+	newfd = file_open(in->hostprocfd, path, flags & O_ACCMODE, 0, e);
+	if (newfd < 0)
+		return err_hint(e,
+		                "descriptor %d is the host's /dev/null and becomes the "
+		                "container's; let linux.resources.devices and the mount allow "
+		                "it (1:3), or give the container other descriptors",
+		                fd);
+	return dup2(newfd, fd) < 0 ? err_sys(e, "dup2") : 0;
+}
+
+INSIDE(own_null_device)
+{
+	struct stat own, st[STDERR_FILENO + 1];
+	scoped_fd nullfd = -1;
+	bool any = false;
+
+	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+		if (fstat(fd, &st[fd]))
+			st[fd].st_mode = 0;
+		any |= is_null(&st[fd]);
+	}
+	if (!any)
+		return 0;
+	TRY(find_null(&nullfd, &own, e));
+	for (int fd = 0; fd <= STDERR_FILENO && nullfd >= 0; fd++)
+		if (is_null(&st[fd]) &&
+		    (st[fd].st_dev != own.st_dev || st[fd].st_ino != own.st_ino))
+			TRY(replace(in, fd, nullfd, e));
+	return 0;
+}
 
 INSIDE(arrange_descriptors)
 {

@@ -177,7 +177,7 @@ INSIDE(attach_notify);
 /* The socket, before anybody can look for it. */
 int notify_listen(struct container *container, struct err *e);
 
-/* What has come: container->notifyfd is -1 when it said that it is ready, which is passed on. */
+/* What has come, some of it: container->notifyfd is -1 when it said that it is ready, which is passed on. */
 void notify_pass_on(struct container *container);
 
 /* Until it is ready, or has ended. */
@@ -191,6 +191,7 @@ INSIDE(pass_gate); /* says READY to who builds us, waits for who starts us */
 /* ---- command.c ---- */
 INSIDE(find_program);        /* with the user's own eyes, by PATH of process.env; in->fault */
 INSIDE(working_directory);   /* made where it lacks; must be inside */
+INSIDE(own_null_device);     /* 0, 1, 2 that are the host's null device become the container's */
 INSIDE(make_environment);    /* environment.c: in->envp */
 INSIDE(arrange_descriptors); /* 0, 1, 2, those that are preserved, the channel: nothing else */
 INSIDE(say_ready);

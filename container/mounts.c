@@ -260,6 +260,18 @@ int target_check(int targetfd, const struct attachment *attachment, int sourcefd
 	               "(/proc/meminfo and others of that kind)");
 }
 
+int target_check_own(int targetfd, int rootfd, const char *path, struct err *e)
+{
+	int is_root = target_is_root(targetfd, rootfd, e);
+
+	TRY(is_root);
+	if (!is_root && !is_procfs(targetfd))
+		return 0;
+	return err_set(e, EACCES,
+	               "%s leads to %s, which must not be covered; look at the links of the image",
+	               path, is_root ? "the root" : "a procfs");
+}
+
 static int attach_bind(const struct attachment *attachment, struct err *e)
 {
 	const struct oci_mount *mount = attachment->mount;

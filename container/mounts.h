@@ -109,6 +109,9 @@ int cgroup_attach(const struct attachment *attachment, struct err *e);
 int host_attach(const struct attachment *attachment, const char *path, bool read_only, int targetfd,
                 struct err *e);
 
+/* What target_check is, for a mount that is ours and nobody's wish: it covers nothing of a procfs, and no root. */
+int target_check_own(int targetfd, int rootfd, const char *path, struct err *e);
+
 /* Refuses what must not be covered: parts of procfs. SOURCEFD: of a bind mount, else -1. */
 int target_check(int targetfd, const struct attachment *attachment, int sourcefd, struct err *e);
 

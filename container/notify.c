@@ -19,10 +19,14 @@
 #include "base/files.h"
 #include "base/scoped.h"
 #include "container/container.h"
+#include "container/mounts.h"
 #include "container/warn.h"
 #include "rootfs/detached.h"
 
-enum { MESSAGE_BYTES_MAX = 4096 };
+enum {
+	MESSAGE_BYTES_MAX = 4096,
+	ROUND_MESSAGES = 16, /* so many at once: who sends without end keeps us from nothing else */
+};
 
 int notify_listen(struct container *container, struct err *e)
 {
@@ -71,6 +75,7 @@ INSIDE(attach_notify)
 	scoped_fd targetfd = target_open(in->rootfd, "/run/notify", false, e);
 
 	TRY(targetfd);
+	TRY(target_check_own(targetfd, in->rootfd, "/run/notify", e));
 	return detached_attach(in->container->notify_mountfd, targetfd, "the notify socket",
 	                       "/run/notify", e);
 }
@@ -113,7 +118,10 @@ void notify_pass_on(struct container *container)
 	char message[MESSAGE_BYTES_MAX + 1];
 	ssize_t length;
 
-	while ((length = recv(container->notifyfd, message, MESSAGE_BYTES_MAX, 0)) >= 0) {
+	for (int i = 0; i < ROUND_MESSAGES; i++) {
+		length = recv(container->notifyfd, message, MESSAGE_BYTES_MAX, 0);
+		if (length < 0)
+			return;
 		message[length] = '\0';
 		if (says_ready(message)) {
 			close_fd(&container->notifyfd);

@@ -173,6 +173,8 @@ static const struct container_step score[] = {
 	{ "memory policy",          NULL,                     set_memory_policy,          NULL         },
 	{ "CPU affinity",           NULL,                     set_affinity,               joins        },
 	{ "personality",            NULL,                     set_personality,            NULL         },
+	/* before a limit of open files */
+	{ "null device",            NULL,                     own_null_device,            NULL         },
 	{ "rlimits",                NULL,                     set_rlimits,                has_process  },
 	{ "working directory",      NULL,                     working_directory,          NULL         },
 	/* after "working directory", which may have to be made */

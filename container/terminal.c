@@ -24,6 +24,7 @@
 #include "base/process.h"
 #include "base/scoped.h"
 #include "container/container.h"
+#include "container/mounts.h"
 #include "rootfs/detached.h"
 
 enum { ROWS_BY_DEFAULT = 24, COLUMNS_BY_DEFAULT = 80 };
@@ -198,6 +199,7 @@ static int bind_console(int slavefd, const char *name, struct err *e)
 	TRY(rootfd);
 	targetfd = target_open(rootfd, "/dev/console", true, e);
 	TRY(targetfd);
+	TRY(target_check_own(targetfd, rootfd, "/dev/console", e));
 	mountfd = detached_clone(namefd, "", e);
 	TRY(mountfd);
 	return detached_attach(mountfd, targetfd, "the terminal", "/dev/console", e);
