@@ -109,10 +109,14 @@ INSIDE(run_create_container_hooks)
 	                  in->container->bundle, e);
 }
 
+/* Says so: who waits cannot tell our end from our exec. */
 INSIDE(run_start_container_hooks)
 {
-	return run_inside(in, &in->config->hooks.start_container, "startContainer", OCI_CREATED,
-	                  "/", e);
+	const struct channel_message started = {.kind = CHANNEL_STARTED};
+
+	TRY(run_inside(in, &in->config->hooks.start_container, "startContainer", OCI_CREATED, "/",
+	               e));
+	return channel_send(in->channelfd, &started, -1, e);
 }
 
 int run_poststart_hooks(struct container *container, struct err *e)

@@ -237,23 +237,26 @@ static int hand_over(struct container *container, int listenerfd, struct err *e)
 	return r;
 }
 
-/* Until the inside says KIND, or says READY and is gone behind its exec. */
+/*
+ * Until the inside says KIND, or says READY and is gone behind its exec. Where hooks come between the
+ * two it says STARTED behind them.
+ */
 static int await(struct container *container, int kind, int *fault, struct err *e)
 {
-	bool ready = false;
+	bool ready = false, started = !wants_start_hooks(container);
 
 	for (;;) {
 		struct channel_message message;
 		scoped_fd fd = -1;
 		int r = channel_receive(container->channelfd, &message, &fd, e);
 
-		if (r == 0 && ready && kind != CHANNEL_AT)
+		if (r == 0 && ready && started && kind != CHANNEL_AT)
 			return 0;
 		if (r == 0)
-			return err_set(
-				e, ECHILD,
-				"the container's process ended while it was built; where the "
-				"memory limit is low, it may be that");
+			return err_set(e, ECHILD,
+			               "the container's process ended while it was %s; where the "
+			               "memory limit is low, it may be that",
+			               ready ? "at its startContainer hooks" : "built");
 		TRY(r);
 		if (message.kind == CHANNEL_FAILED)
 			return inside_failed(&message, fault, e);
@@ -261,6 +264,10 @@ static int await(struct container *container, int kind, int *fault, struct err *
 			return 0;
 		if (message.kind == CHANNEL_LISTENER) {
 			TRY(hand_over(container, fd, e));
+			continue;
+		}
+		if (message.kind == CHANNEL_STARTED && ready && !started) {
+			started = true;
 			continue;
 		}
 		if (message.kind != CHANNEL_READY || ready)

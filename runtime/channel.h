@@ -18,7 +18,8 @@ enum channel_kind {
 	CHANNEL_FAILED, /* inside: ROW failed: error, fault; nothing follows */
 	CHANNEL_READY, /* inside: exec is next; times of the rows, the seccomp listener beside it */
 	CHANNEL_LISTENER, /* inside: of a container's seccomp filter, beside it; goes to an agent at once */
-	CHANNEL_STARTED, /* inside: the command runs; exec of agentdock-init is next */
+	CHANNEL_STARTED, /* inside: the command runs; exec of agentdock-init is next. Of a container: its
+	                  * startContainer hooks are done */
 };
 
 /* Whose fault a failed row is. */
