@@ -124,12 +124,28 @@ is_frozen() {
 
 @test "a container that froze itself in a v2 tree dies of kill, and is deleted by force" {
 	local tree=unified
-	[ -d /sys/fs/cgroup/unified ] || tree=.
+	[ "$(cgroup_view)" != v1 ] || skip "needs a v2 tree"
+	[ "$(cgroup_view)" != v2 ] || tree=.
 	freezes_itself "$tree" cgroup.freeze 1
 	oci_kill KILL
 	until_true gone "$pid"
 	oci_delete --force
 	[ ! -e "/sys/fs/cgroup/$tree$group" ]
+}
+
+@test "a container that freezes itself again and again is deleted by force" {
+	[ -e /sys/fs/cgroup/freezer/cgroup.procs ] || skip "needs a hierarchy freezer"
+	edit '.linux.namespaces += [{"type": "cgroup"}]
+		| .mounts += [{"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": ["ro"]},
+			{"destination": "/sys/fs/cgroup", "type": "cgroup", "source": "cgroup"}]'
+	up_until_told 'cd /sys/fs/cgroup/freezer; mkdir a; for i in 1 2 3; do
+			(while :; do echo FROZEN >a/freezer.state; echo THAWED >a/freezer.state; echo FROZEN >a/freezer.state; done) &
+		done
+		echo $$ >a/cgroup.procs'
+	pid=$(oci_pid)
+	oci_delete --force
+	gone "$pid"
+	[ ! -e "/sys/fs/cgroup/freezer$group" ]
 }
 
 # ---- names that are exchanged ----
