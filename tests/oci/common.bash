@@ -31,6 +31,10 @@ teardown() {
 		entry=${entry%/}
 		oci delete --force "${entry##*/}" >/dev/null 2>&1 </dev/null || true
 	done
+	# who is frozen there does not die
+	for dir in /sys/fs/cgroup/freezer/"$id"*; do
+		[ -d "$dir" ] && find "$dir" -depth -name freezer.state -exec sh -c 'echo THAWED >"$1"' sh {} \;
+	done
 	for dir in /sys/fs/cgroup{,/*}/"$id"*; do
 		[ -d "$dir" ] && remove_group "$dir"
 	done

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What who is inside can try against the host or against its own end: nodes of the host that it is given open, groups that it
 # freezes, names that it exchanges in a root that it shares, processes of the host that it sees.
+# shellcheck disable=SC2016 # the inner shells expand what is theirs
 load common
 load linux
 
@@ -14,7 +15,6 @@ copied_dev() {
 		mknod -m 666 "$here/dev/$name" c "$major" "$minor"
 	done
 	ln -s /proc/self/fd "$here/dev/fd"
-	# shellcheck disable=SC2016 # the inner shell's
 	on_another_host 'mount --bind "$here/dev" /dev && exec "$@" '"$1"
 }
 
@@ -229,7 +229,6 @@ is_frozen() {
 		        if name.startswith("agentdock-runti"): print(pid, link)
 	END
 	mkdir "$here/source"
-	# shellcheck disable=SC2016 # jq's
 	edit '.mounts += [range(200) | {"destination": "/mnt/\(.)", "type": "bind", "source": $source, "options": ["bind", "idmap"],
 		"uidMappings": [{"containerID": 0, "hostID": 200000, "size": 65536}],
 		"gidMappings": [{"containerID": 0, "hostID": 200000, "size": 65536}]}]' --arg source "$here/source"
