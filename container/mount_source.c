@@ -184,6 +184,12 @@ int source_open(const struct container *container, const struct oci_mount *mount
 
 	if (!mount->source || !*mount->source)
 		return err_set(e, EINVAL, "source: is missing, and a bind mount has one");
+	/* in a pid namespace whose /proc is not here yet, and of file systems that are not ours */
+	if (container->mounts->late && (options->idmap || mount->uid_mappings.count))
+		return err_set(
+			e, EPERM,
+			"uidMappings: without privileges no mount of the host can be idmapped; "
+			"leave them and \"idmap\" away, or be root");
 	fd = source_copy(container, mount->source, options->tree, e);
 	if (fd < 0)
 		return err_in(e, "source");

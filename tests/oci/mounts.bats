@@ -631,6 +631,17 @@ needs_the_hosts_mounts() {
 	says "$(printf '%s\n' text 1:5 /sys/class 0)"
 }
 
+@test "a user without privileges is refused an idmapped mount by name" {
+	mkdir -m 0755 "$here/source"
+	chown -R 1000:1000 "$here"
+	mount_it /mnt bind "$here/source" bind idmap
+	# shellcheck disable=SC2016 # jq's
+	edit '.linux.namespaces += [{"type": "user"}] | [{"containerID": 0, "hostID": 1000, "size": 1}] as $map
+		| .linux.uidMappings = $map | .linux.gidMappings = $map | del(.linux.cgroupsPath)'
+	run setpriv --reuid 1000 --regid 1000 --clear-groups "$runtime" --root "$store" run --bundle "$bundle" "$id" </dev/null
+	refused 'mounts[1] (/mnt): uidMappings: without privileges no mount of the host can be idmapped'
+}
+
 # ---- ids ----
 
 # Linux 5.12 and a file system that takes part: tmpfs does from 6.3 on.
