@@ -426,10 +426,13 @@ bool process_has_host_ids(void)
 {
 	scoped_fd fd = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
 	char line[64] = ""; /* the first of many, perhaps */
-	unsigned inside, outside, count;
+	unsigned long inside, outside, count;
+	char *rest = line;
 
-	return fd < 0 || read(fd, line, sizeof line - 1) <= 0 ||
-	       sscanf(line, "%u %u %u", &inside, &outside, &count) !=
-	               3 || /* NOLINT(cert-err34-c) */
-	       (inside == 0 && outside == 0 && count == UINT32_MAX);
+	if (fd < 0 || read(fd, line, sizeof line - 1) <= 0)
+		return true;
+	inside = strtoul(rest, &rest, 10);
+	outside = strtoul(rest, &rest, 10);
+	count = strtoul(rest, &rest, 10);
+	return inside == 0 && outside == 0 && count == UINT32_MAX;
 }

@@ -92,8 +92,10 @@ int group_systemd_path(const char *cgroups_path, const char *id, char **path, ch
 		               "linux.cgroupsPath: \"%s\" and \"%s\" make no name of a scope; give "
 		               "letters, digits, '_', '-', '.'",
 		               prefix, name);
-	if (asprintf(&made, "%s%s%s.scope", prefix, *prefix ? "-" : "", name) < 0)
+	if (asprintf(&made, "%s%s%s.scope", prefix, *prefix ? "-" : "", name) < 0) {
+		made = NULL; /* asprintf(3) leaves it undefined */
 		return err_set(e, ENOMEM, "linux.cgroupsPath: no memory");
+	}
 	if (strlen(made) > 255)
 		return err_set(e, ENAMETOOLONG, "linux.cgroupsPath: \"%s\" is too long for a unit",
 		               made);

@@ -266,7 +266,7 @@ static bool jumps(const struct bpf_insn *insn, uint64_t value)
 	case BPF_JNE:
 		return value != (uint64_t)(int64_t)insn->imm;
 	case BPF_JSET:
-		return value & (uint64_t)(int64_t)insn->imm;
+		return (value & (uint64_t)(int64_t)insn->imm) != 0;
 	default:
 		return true;
 	}
