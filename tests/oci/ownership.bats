@@ -118,7 +118,7 @@ one_that_stopped() {
 	oci_start 3>&- &
 	sleep 0.3
 	OCI_TIMEOUT=8 oci_delete --force
-	wait $! || true # killed in its hook or right behind it, start cannot tell
+	if wait $!; then false; fi
 	[ ! -e "$store/$id" ]
 }
 
@@ -130,7 +130,7 @@ one_that_stopped() {
 	sleep 0.3
 	OCI_TIMEOUT=8 run oci kill --all "$id" KILL
 	[ "$status" -ne 124 ]
-	wait $! || true # killed in its hook or right behind it, start cannot tell
+	if wait $!; then false; fi
 	oci_delete --force
 }
 
