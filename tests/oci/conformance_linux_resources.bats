@@ -377,7 +377,7 @@ a_page_size() {
 }
 
 @test "linux:hugepageLimits-4 without the controller it is an error" {
-	! has_controller hugetlb || skip "it is there"
+	! has_controller hugetlb || skip "a host without the controller hugetlb"
 	refuses '.linux.resources.hugepageLimits = [{"pageSize": "2MB", "limit": 0}]' linux.resources.hugepageLimits
 }
 
@@ -390,7 +390,7 @@ a_page_size() {
 }
 
 @test "key:linux.resources.network.classID: refused without the controller" {
-	! has_controller net_cls || skip "it is there"
+	! has_controller net_cls || skip "a host without the controller net_cls"
 	refuses '.linux.resources.network.classID = 1048577' linux.resources.network.classID
 }
 
@@ -401,7 +401,7 @@ a_page_size() {
 }
 
 @test "key:linux.resources.network.priorities: refused without the controller" {
-	! has_controller net_prio || skip "it is there"
+	! has_controller net_prio || skip "a host without the controller net_prio"
 	refuses '.linux.resources.network.priorities = [{"name": "lo", "priority": 5}]' linux.resources.network.priorities
 }
 
@@ -444,7 +444,7 @@ a_page_size() {
 }
 
 @test "key:linux.resources.rdma: refused without the controller" {
-	! has_controller rdma || skip "it is there"
+	! has_controller rdma || skip "a host without the controller rdma"
 	refuses '.linux.resources.rdma = {"mlx5_1": {"hcaHandles": 3}}' linux.resources.rdma
 }
 
