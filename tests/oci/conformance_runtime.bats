@@ -267,7 +267,6 @@ failing_start_hook() {
 
 @test "runtime:lifecycle-16 delete must undo what create did" {
 	edit '.mounts += [{"destination": "/mnt", "type": "tmpfs", "source": "mark"}]'
-	before=$(wc -l </proc/self/mountinfo)
 	created_waiting
 	pid=$(oci_pid)
 	oci_start
@@ -276,7 +275,7 @@ failing_start_hook() {
 	until_true oci_status_is stopped
 	oci_delete
 	nothing_left
-	[ "$(wc -l </proc/self/mountinfo)" = "$before" ]
+	[[ $(</proc/self/mountinfo) != *"$here"* ]]
 	[ ! -e "$store/$id" ]
 }
 
@@ -299,11 +298,10 @@ failing_start_hook() {
 
 @test "runtime:errors-1 an error must leave all as if nothing had been tried: create" {
 	edit '.mounts += [{"destination": "/mnt", "source": "nowhere", "options": ["bind"]}]'
-	before=$(wc -l </proc/self/mountinfo)
 	run oci_create
 	refused
 	nothing_left
-	[ "$(wc -l </proc/self/mountinfo)" = "$before" ]
+	[[ $(</proc/self/mountinfo) != *"$here"* ]]
 	[ ! -e "$store/$id" ]
 	# and the same id can be had at once
 	edit 'del(.mounts[-1])'
