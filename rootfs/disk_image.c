@@ -53,6 +53,7 @@ enum {
 	LOOP_TRIES = 64,  /* numbers from the first free one on */
 	LOOP_ROUNDS = 64, /* a millisecond, two, three, ... in between */
 	LOOP_PATH_SIZE = 32,
+	NODE_WAIT_MS = 200, /* until a device that somebody adds has its node */
 };
 
 static const char features[] = "none,ext_attr,dir_index,filetype,extent,flex_bg,sparse_super2,"
@@ -78,14 +79,16 @@ int loop_control_open(struct err *e)
 		strerrordesc_np(errno));
 }
 
+/* It may be there without a node: nobody has asked for it, or somebody who asks now has not got it yet. */
 static int loop_open(int controlfd, int number, char *path, size_t size, struct err *e)
 {
 	int fd;
 
 	snprintf(path, size, "/dev/loop%d", number);
 	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT) {
-		ioctl(controlfd, LOOP_CTL_ADD, number); /* it may be there without a node */
+	for (int ms = 0; fd < 0 && errno == ENOENT && ms < NODE_WAIT_MS; ms++) {
+		if (ioctl(controlfd, LOOP_CTL_ADD, number) < 0 && errno == EEXIST)
+			poll(NULL, 0, 1);
 		fd = open(path, O_RDWR | O_CLOEXEC);
 	}
 	if (fd >= 0)
