@@ -66,11 +66,18 @@ static int slice_path(const char *slice, char **path, struct err *e)
 	return 0;
 }
 
+static char *scope_name(const char *prefix, const char *name)
+{
+	char *made;
+
+	return asprintf(&made, "%s%s%s.scope", prefix, *prefix ? "-" : "", name) < 0 ? NULL : made;
+}
+
 /* "SLICE:PREFIX:NAME", or nothing: the defaults of runc. */
 int group_systemd_path(const char *cgroups_path, const char *id, char **path, char **unit,
                        struct err *e)
 {
-	scoped_mem char *copy = strdup(cgroups_path ? cgroups_path : ""), *made = NULL;
+	scoped_mem char *copy = strdup(cgroups_path ? cgroups_path : "");
 	char *next = copy, *slice, *prefix, *name;
 	bool is_slice;
 
@@ -92,10 +99,9 @@ int group_systemd_path(const char *cgroups_path, const char *id, char **path, ch
 		               "linux.cgroupsPath: \"%s\" and \"%s\" make no name of a scope; give "
 		               "letters, digits, '_', '-', '.'",
 		               prefix, name);
-	if (asprintf(&made, "%s%s%s.scope", prefix, *prefix ? "-" : "", name) < 0) {
-		made = NULL; /* asprintf(3) leaves it undefined */
+	scoped_mem char *made = scope_name(prefix, name);
+	if (!made)
 		return err_set(e, ENOMEM, "linux.cgroupsPath: no memory");
-	}
 	if (strlen(made) > 255)
 		return err_set(e, ENAMETOOLONG, "linux.cgroupsPath: \"%s\" is too long for a unit",
 		               made);
