@@ -62,11 +62,6 @@ enum {
 	CAPABILITIES_MAX = 64, /* two words of 32 in capset's version 3 */
 };
 
-const char *capability_name(unsigned number)
-{
-	return number < NAMES ? names[number] : NULL;
-}
-
 /* ---- reading ---- */
 
 static int number_of(const char *name)

@@ -8,9 +8,6 @@
 #include "base/err.h"
 #include "oci/config.h"
 
-/* "CAP_CHOWN" for 0; NULL behind the last that we know. */
-const char *capability_name(unsigned number);
-
 /* One bit a capability. */
 struct capability_sets {
 	uint64_t bounding, effective, inheritable, permitted, ambient;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is done with a container that is there: signals, freezing, limits, figures, its end. Owns
+ * What is done with a container that is there: signals, freezing, limits, its end. Owns
  * nothing between two calls.
  *
  *  - The first process is signalled by pidfd, and needs no lock: kill works whoever holds it.
@@ -422,7 +422,7 @@ int container_update_rdt(const struct lifecycle_options *options, const char *sc
 	return r < 0 ? r : 0;
 }
 
-/* ---- processes, figures ---- */
+/* ---- processes ---- */
 
 struct processes {
 	pid_t **pids;
@@ -443,18 +443,4 @@ int container_processes(const struct lifecycle_options *options, pid_t **pids, s
 	struct processes processes = {pids, count};
 
 	return with_group(options, STORE_UNLOCKED, list_handled, NULL, &processes, e);
-}
-
-static int stats_handled(struct handle *handle, const void *wanted, void *found, struct err *e)
-{
-	(void)wanted;
-	if (handle->pidfd < 0)
-		return not_running(handle->entry.id, e);
-	return group_stats(&handle->group, found, e);
-}
-
-int container_stats(const struct lifecycle_options *options, struct group_stats *stats,
-                    struct err *e)
-{
-	return with_group(options, STORE_UNLOCKED, stats_handled, NULL, stats, e);
 }

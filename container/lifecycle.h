@@ -74,7 +74,4 @@ int container_update_rdt(const struct lifecycle_options *options, const char *sc
 int container_processes(const struct lifecycle_options *options, pid_t **pids, size_t *count,
                         struct err *e);
 
-int container_stats(const struct lifecycle_options *options, struct group_stats *stats,
-                    struct err *e);
-
 #endif

@@ -178,15 +178,7 @@ by_default() {
 # keeps_nodes: the host's nodes are as they were, whatever the program did to them. The host's are copies of them here, for
 # there are runtimes that fail.
 keeps_nodes() {
-	local name
-	mkdir "$here/dev"
-	for name in "null 1 3" "zero 1 5" "full 1 7" "random 1 8" "urandom 1 9" "tty 5 0"; do
-		read -r name major minor <<<"$name"
-		mknod -m 666 "$here/dev/$name" c "$major" "$minor"
-	done
-	ln -s /proc/self/fd "$here/dev/fd"
-	# shellcheck disable=SC2016 # the inner shell's
-	on_another_host 'mount --bind "$here/dev" /dev && exec "$@" </dev/null'
+	copied_dev '</dev/null'
 	script_runs 'for name in null zero full random urandom tty; do
 			chmod 600 /dev/$name; chown 7:7 /dev/$name
 		done 2>/dev/null; echo ok'

@@ -6,18 +6,6 @@
 load common
 load linux
 
-# a /dev of copies, for what fails here is the mode of the host's own
-copied_dev() {
-	local name
-	mkdir "$here/dev"
-	for name in "null 1 3" "zero 1 5" "full 1 7" "random 1 8" "urandom 1 9" "tty 5 0"; do
-		read -r name major minor <<<"$name"
-		mknod -m 666 "$here/dev/$name" c "$major" "$minor"
-	done
-	ln -s /proc/self/fd "$here/dev/fd"
-	on_another_host 'mount --bind "$here/dev" /dev && exec "$@" '"$1"
-}
-
 owner_capabilities() {
 	edit '.process.capabilities[] += ["CAP_FOWNER", "CAP_DAC_OVERRIDE"]
 		| .mounts += [{"destination": "/dev", "type": "tmpfs", "source": "tmpfs"}]'

@@ -82,6 +82,20 @@ on_another_host() {
 	runtime=$here/host/${runtime##*/}
 }
 
+# copied_dev REDIRECTION: on another host, whose device nodes are copies, for what fails here is the mode or the owner of the
+# host's own; the runtime is executed with REDIRECTION
+copied_dev() {
+	local name
+	mkdir "$here/dev"
+	for name in "null 1 3" "zero 1 5" "full 1 7" "random 1 8" "urandom 1 9" "tty 5 0"; do
+		read -r name major minor <<<"$name"
+		mknod -m 666 "$here/dev/$name" c "$major" "$minor"
+	done
+	ln -s /proc/self/fd "$here/dev/fd"
+	# shellcheck disable=SC2016 # the inner shell's
+	on_another_host 'mount --bind "$here/dev" /dev && exec "$@" '"$1"
+}
+
 # needs_namespace FILE: of /proc/self/ns
 needs_namespace() {
 	needs "namespaces of the kind $1" [ -e "/proc/self/ns/$1" ]

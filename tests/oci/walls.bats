@@ -99,13 +99,7 @@ load linux
 }
 
 @test "what covers a masked file cannot change the host's null device" {
-	mkdir "$here/dev"
-	mknod "$here/dev/null" c 1 3
-	chmod 0666 "$here/dev/null"
-	ln -s /proc/self/fd "$here/dev/fd"
-	# shellcheck disable=SC2016 # the inner shell's
-	on_another_host 'mount --bind "$here/dev" /dev && exec "$@" </dev/zero'
-	mknod "$here/dev/zero" c 1 5
+	copied_dev '</dev/zero'
 	use_podman_config
 	edit '.linux.maskedPaths = ["/proc/version"]'
 	script_runs 'test -c /proc/version && ! chmod 0600 /proc/version && ! chown 7:7 /proc/version && echo held'
